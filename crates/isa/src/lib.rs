@@ -1,0 +1,105 @@
+//! What an instruction is.
+//!
+//! One interface for every instruction set, object-safe and picked from the file's `e_machine` at run time, never
+//! by the machine Lancet itself was built for. This crate does no I/O and knows nothing of files or processes.
+//!
+//! - [`Decode`]: bytes to [`Insn`], and to text.
+//! - [`Semantic`]: what instructions compute, for slicing; the calling convention.
+//!
+//! Each instruction set is a folder with the same file names: `decode.rs`, `effects.rs`, `values.rs`, `text.rs`,
+//! `facts.rs`.
+#![forbid(unsafe_code)]
+
+mod addr;
+mod facts;
+mod insn;
+mod regs;
+pub mod value;
+mod x86_64;
+
+use std::ops::ControlFlow;
+
+pub use addr::{Avma, FileOff, Svma};
+pub use facts::{Abi, Endian, Facts};
+pub use insn::{Delay, Flow, Insn, Target};
+pub use regs::{Effects, Reg, RegSet};
+
+/// Bytes that are no instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    #[error("no valid instruction at {at}")]
+    Invalid { at: Svma },
+    #[error("the bytes end inside the instruction at {at}")]
+    Truncated { at: Svma },
+}
+
+impl DecodeError {
+    pub fn at(self) -> Svma {
+        match self {
+            DecodeError::Invalid { at } | DecodeError::Truncated { at } => at,
+        }
+    }
+}
+
+/// How to write instructions down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Syntax {
+    /// As the GNU tools do by default (on x86-64: AT&T).
+    #[default]
+    Gnu,
+    /// As the vendor's manuals do (on x86-64: Intel).
+    Vendor,
+}
+
+pub trait Decode: Send + Sync {
+    /// Decodes from `code`, whose first byte is at `at`, and shows each instruction to `visit` until it breaks or
+    /// the bytes end exactly behind an instruction. It does not stop at branches: `visit` sees the flow.
+    fn decode(&self, code: &[u8], at: Svma, visit: &mut dyn FnMut(&Insn) -> ControlFlow<()>)
+    -> Result<(), DecodeError>;
+
+    /// The text of the instruction at the start of `code`. `name` may give a symbolic name to an address.
+    fn text(
+        &self,
+        code: &[u8],
+        at: Svma,
+        syntax: Syntax,
+        name: &dyn Fn(Svma) -> Option<String>,
+    ) -> Result<String, DecodeError>;
+}
+
+pub trait Semantic: Send + Sync {
+    /// What the instruction at the start of `code` computes. Empty where nothing is modelled.
+    fn values(&self, code: &[u8], at: Svma) -> Vec<value::Set>;
+
+    /// The condition of the branch at the start of `code`, over the values just before it.
+    fn guard(&self, code: &[u8], at: Svma) -> Option<value::Guard>;
+
+    /// Shows `visit` every constant of the instruction that may be an address: a memory operand at a fixed place,
+    /// an immediate. (A branch target is not one: it is in [`Insn::flow`].)
+    fn address_constants(&self, code: &[u8], at: Svma, visit: &mut dyn FnMut(Svma));
+
+    /// Does nothing, and compilers pad with it (`nop` in all its forms, `int3` between functions).
+    fn is_padding(&self, code: &[u8], at: Svma) -> bool;
+}
+
+pub trait Isa: Decode + Semantic {
+    fn facts(&self) -> &'static Facts;
+}
+
+/// Decodes one instruction at the start of `code`.
+pub fn decode_one(isa: &dyn Isa, code: &[u8], at: Svma) -> Result<Insn, DecodeError> {
+    let mut found = None;
+    isa.decode(code, at, &mut |insn| {
+        found = Some(*insn);
+        ControlFlow::Break(())
+    })?;
+    found.ok_or(DecodeError::Truncated { at })
+}
+
+/// The instruction set of an ELF machine number (`EM_*`), if Lancet knows it.
+pub fn for_elf_machine(machine: u16) -> Option<&'static dyn Isa> {
+    match machine {
+        62 => Some(&x86_64::X86_64),
+        _ => None,
+    }
+}
