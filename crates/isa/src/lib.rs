@@ -69,7 +69,10 @@ pub trait Decode: Send + Sync {
 
 pub trait Semantic: Send + Sync {
     /// What the instruction at the start of `code` computes. Empty where nothing is modelled.
-    fn values(&self, code: &[u8], at: Svma) -> Vec<value::Set>;
+    fn values(&self, code: &[u8], at: Svma) -> value::Values;
+
+    /// Where the indirect jump or call at the start of `code` goes, over the values just before it.
+    fn jump_target(&self, code: &[u8], at: Svma) -> Option<value::Expr>;
 
     /// The condition of the branch at the start of `code`, over the values just before it.
     fn guard(&self, code: &[u8], at: Svma) -> Option<value::Guard>;

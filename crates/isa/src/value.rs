@@ -1,13 +1,13 @@
 //! What instructions compute, as far as an analysis of jump tables and addresses needs to know it.
 //!
-//! An instruction becomes a few [`Set`]s of registers to [`Expr`]essions over the old values. Comparisons set the
+//! An instruction becomes a few [`Set`]s of places to [`Expr`]essions over the old values. Comparisons set the
 //! pseudo registers [`Reg::COMPARED`] and [`Reg::COMPARED_TO`]; a conditional branch is a [`Guard`] over them.
 //! What is not modelled is simply absent: a register that [`Effects::writes`](crate::Effects) names and no `Set`
 //! does has an unknown new value.
 
 use crate::regs::Reg;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Expr {
     Const(u64),
     Reg(Reg),
@@ -30,10 +30,24 @@ pub enum Expr {
     Shr(Box<Expr>, u8),
 }
 
+/// What one instruction computes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Values {
+    pub sets: Vec<Set>,
+    /// Writes memory in a way that no `Set` describes.
+    pub other_stores: bool,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Set {
-    pub dst: Reg,
+    pub dst: Place,
     pub value: Expr,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    Reg(Reg),
+    Memory { addr: Expr, bits: u8 },
 }
 
 /// The branch is taken exactly when this holds.

@@ -5,16 +5,25 @@ use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use super::X86_64;
 use super::decode::{fixed_address, one};
 use crate::regs::Reg;
-use crate::value::{Expr, Guard, Relation, Set};
+use crate::value::{Expr, Guard, Place, Relation, Set, Values};
 use crate::{Semantic, Svma};
 
 impl Semantic for X86_64 {
-    fn values(&self, code: &[u8], at: Svma) -> Vec<Set> {
-        let mut sets = Vec::new();
+    fn values(&self, code: &[u8], at: Svma) -> Values {
+        let mut values = Values::default();
         if let Ok(insn) = one(code, at) {
-            lift(&insn, &mut sets);
+            lift(&insn, &mut values.sets);
+            let stores = insn.op_count() > 0
+                && insn.op0_kind() == OpKind::Memory
+                && !matches!(insn.mnemonic(), Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Nop);
+            let modelled = values.sets.iter().any(|set| matches!(set.dst, Place::Memory { .. }));
+            values.other_stores = (stores || insn.is_stack_instruction() || insn.is_string_instruction()) && !modelled;
         }
-        sets
+        values
+    }
+
+    fn jump_target(&self, code: &[u8], at: Svma) -> Option<Expr> {
+        operand(&one(code, at).ok()?, 0)
     }
 
     fn guard(&self, code: &[u8], at: Svma) -> Option<Guard> {
@@ -79,6 +88,11 @@ impl Semantic for X86_64 {
 fn lift(insn: &Instruction, sets: &mut Vec<Set>) {
     use Mnemonic::*;
     match insn.mnemonic() {
+        Mov if insn.op0_kind() == OpKind::Memory => {
+            if let (Some(addr), Some(value)) = (address(insn), operand(insn, 1)) {
+                sets.push(Set { dst: Place::Memory { addr, bits: bits(insn, 0) }, value });
+            }
+        }
         Mov | Movzx => assign(insn, sets, |i| operand(i, 1)),
         Movsx | Movsxd => assign(insn, sets, |i| Some(operand(i, 1)?.sign_extend(bits(i, 1)))),
         Cdqe => push(sets, Register::RAX, Expr::reg(Reg(0)).sign_extend(32)),
@@ -94,8 +108,8 @@ fn lift(insn: &Instruction, sets: &mut Vec<Set>) {
             // Only the form that asks about one value: `test %eax,%eax`.
             if insn.op0_kind() == OpKind::Register && insn.op0_register() == insn.op1_register() {
                 if let Some(left) = operand(insn, 0) {
-                    sets.push(Set { dst: Reg::COMPARED, value: left });
-                    sets.push(Set { dst: Reg::COMPARED_TO, value: Expr::Const(0) });
+                    set(sets, Reg::COMPARED, left);
+                    set(sets, Reg::COMPARED_TO, Expr::Const(0));
                 }
             }
         }
@@ -138,8 +152,12 @@ fn push(sets: &mut Vec<Set>, dst: Register, value: Expr) {
         return;
     };
     if let Some(dst) = reg(dst) {
-        sets.push(Set { dst, value });
+        set(sets, dst, value);
     }
+}
+
+fn set(sets: &mut Vec<Set>, dst: Reg, value: Expr) {
+    sets.push(Set { dst: Place::Reg(dst), value });
 }
 
 fn compare(insn: &Instruction, sets: &mut Vec<Set>) {
@@ -149,8 +167,8 @@ fn compare(insn: &Instruction, sets: &mut Vec<Set>) {
             Expr::Const(value) => Expr::Const(value & width_mask(bits(insn, 0))),
             other => other,
         };
-        sets.push(Set { dst: Reg::COMPARED, value: left });
-        sets.push(Set { dst: Reg::COMPARED_TO, value: right });
+        set(sets, Reg::COMPARED, left);
+        set(sets, Reg::COMPARED_TO, right);
     }
 }
 
