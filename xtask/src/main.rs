@@ -1,2 +1,47 @@
+//! `cargo xtask <command>`: the project's own chores, so that they need nothing but cargo.
+//!
+//! Each command is one module. What goes wrong becomes one line on stderr here; a command that has said enough by
+//! itself only returns its exit status.
 #![forbid(unsafe_code)]
-fn main() {}
+
+mod packages;
+mod shell;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Lancet's own chores")]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Check the house rules; one line for each violation
+    Tidy,
+    /// Install what the tests need where it is missing, then check style and rules, build, and run all tests
+    Test,
+    /// All of CI
+    Ci,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let result = match args.command {
+        Command::Tidy => tidy::run().map(|()| ExitCode::SUCCESS),
+        Command::Test => test::run(),
+        Command::Ci => test::run(),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
