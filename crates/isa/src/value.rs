@@ -11,6 +11,8 @@ use crate::regs::Reg;
 pub enum Expr {
     Const(u64),
     Reg(Reg),
+    /// Some value that this instruction computes and that is not modelled. Only the same occurrence equals itself.
+    Opaque,
     /// Memory at the address; `bits` wide, zero-extended.
     Load {
         addr: Box<Expr>,

@@ -118,7 +118,7 @@ fn lift(insn: &Instruction, sets: &mut Vec<Set>) {
         And if immediate(insn, 1).is_some() => {
             assign(insn, sets, |i| Some(Expr::And(Box::new(operand(i, 0)?), immediate(i, 1)?)));
         }
-        Shl if immediate(insn, 1).is_some_and(|by| by < 32) => {
+        Shl if insn.op_count() == 2 && immediate(insn, 1).is_some_and(|by| by < 32) => {
             assign(insn, sets, |i| Some(Expr::Mul(Box::new(operand(i, 0)?), 1 << immediate(i, 1)?)));
         }
         Shr if immediate(insn, 1).is_some_and(|by| by < 64) => {
@@ -129,6 +129,12 @@ fn lift(insn: &Instruction, sets: &mut Vec<Set>) {
             && insn.op0_register() == insn.op1_register() =>
         {
             assign(insn, sets, |_| Some(Expr::Const(0)));
+        }
+        Cmovo | Cmovno | Cmovb | Cmovae | Cmove | Cmovne | Cmovbe | Cmova | Cmovs | Cmovns | Cmovp | Cmovnp | Cmovl
+        | Cmovge | Cmovle | Cmovg | Shl | Shr | Sar | Rol | Ror | And | Or | Xor | Not | Neg | Imul | Adc | Sbb
+        | Bswap | Bsf | Bsr | Tzcnt | Lzcnt | Popcnt | Andn | Bextr | Bzhi | Shlx | Shrx | Sarx | Rorx | Movd
+        | Movmskps | Movmskpd | Pmovmskb | Vpmovmskb | Cvttsd2si | Cvttss2si => {
+            assign(insn, sets, |_| Some(Expr::Opaque));
         }
         _ => {}
     }

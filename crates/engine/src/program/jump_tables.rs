@@ -1,0 +1,461 @@
+//! Where an indirect jump goes.
+//!
+//! Compilers turn `switch` into a bounds check, a load from a table of addresses or of offsets, and a jump. In
+//! between stands whatever the optimizer left there: the check may be blocks away and on another register, the
+//! table's address hoisted out of a loop, the index in a stack slot.
+//!
+//! So the jump's target is followed backwards as an [expression](super::expr) along every path, each instruction
+//! substituting what it computes. When it has the shape of a table access, the index is followed on, together
+//! with the conditions of the branches passed on the way; all of them speak of values at the same point, so a
+//! condition bounds the index as soon as both have the same form, through whatever registers they went.
+//! A path that bounds nothing leaves the table *open*: its size then comes from its content, and says so.
+//!
+//! Nothing is taken from the order of sections or from instruction patterns.
+
+use lancet_isa::value::{Expr, Place, Relation};
+use lancet_isa::{Flow, Insn, Isa, RegSet, Svma};
+
+use super::expr::{Linear, has_load, has_opaque, mentions, simplify, substitute, upper_bound};
+use crate::image::Image;
+
+/// States explored for one jump before it is given up.
+const BUDGET: usize = 2_000;
+/// Conditions remembered on a path.
+const MAX_CONDITIONS: usize = 8;
+/// No switch has more entries.
+const MAX_ENTRIES: u64 = 1 << 16;
+
+/// The blocks that an indirect jump is looked at in. Indices are the caller's.
+pub(super) struct View<'a> {
+    pub(super) isa: &'static dyn Isa,
+    pub(super) image: &'a Image,
+    /// The instructions of each block, in order.
+    pub(super) blocks: &'a [&'a [Insn]],
+    pub(super) preds: &'a [Vec<(usize, Via)>],
+    /// Addresses in data where something else begins: a table does not go on past one.
+    pub(super) stops: &'a [Svma],
+}
+
+/// How control came from a predecessor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Via {
+    Taken,
+    NotTaken,
+    AfterCall,
+    Other,
+}
+
+/// A table that a jump reads its target from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JumpTable {
+    /// The jump instruction.
+    pub jump: Svma,
+    /// Address of the first entry that the jump can use.
+    pub at: Svma,
+    pub entry_bytes: u8,
+    /// What a relative entry is added to; `None`: entries are addresses.
+    pub base: Option<Svma>,
+    /// One for each entry, in order.
+    pub targets: Box<[Svma]>,
+    pub bound: Bound,
+}
+
+/// How the size of a table is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// Conditions on every path to the jump bound the index.
+    Checked,
+    /// Nothing does: the table ends where its content stops making sense.
+    Content,
+}
+
+#[derive(Debug)]
+pub(super) enum Resolution {
+    Tables(Vec<JumpTable>),
+    /// The target comes from memory or a register with no index: a pointer.
+    Pointer,
+    /// It is read from an array whose entries are not in this function: an array of function pointers.
+    PointerArray,
+    /// It has an index, and could not be followed to a table.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shape {
+    at: u64,
+    entry_bits: u8,
+    scale: u64,
+    base: Option<u64>,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+enum Goal {
+    Target(Expr),
+    Index(Shape, Expr),
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct Condition {
+    relation: Relation,
+    left: Expr,
+    right: Expr,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct State {
+    goal: Goal,
+    conditions: Vec<Condition>,
+}
+
+struct Search<'a> {
+    view: &'a View<'a>,
+    seen: Vec<(usize, State)>,
+    /// A table access with the range of its index, for every path.
+    found: Vec<(Shape, Option<(u64, u64)>)>,
+    /// Some path ended before the target had the shape of a table access.
+    lost: bool,
+    /// ... and the target was computed with an index there.
+    lost_indexed: bool,
+}
+
+/// Resolves the indirect jump that ends `block`. `is_target` tells whether the function may continue there.
+pub(super) fn resolve(view: &View<'_>, block: usize, is_target: &dyn Fn(Svma) -> bool) -> Resolution {
+    let Some(jump) = view.blocks[block].last() else { return Resolution::Unknown };
+    let target = match code(view, jump).and_then(|code| view.isa.jump_target(code, jump.at)) {
+        Some(target) => simplify(&target),
+        None => return Resolution::Unknown,
+    };
+    let mut search = Search { view, seen: Vec::new(), found: Vec::new(), lost: false, lost_indexed: false };
+    let upto = view.blocks[block].len() - 1;
+    search.walk(block, upto, State { goal: Goal::Target(target), conditions: Vec::new() });
+    search.conclude(jump.at, is_target)
+}
+
+fn code<'a>(view: &View<'a>, insn: &Insn) -> Option<&'a [u8]> {
+    view.image.bytes(insn.at, u64::from(insn.len))
+}
+
+impl Search<'_> {
+    /// Follows `state`, which holds before instruction `upto` of `block`, backwards along all paths.
+    fn walk(&mut self, block: usize, upto: usize, mut state: State) {
+        if self.settle(&mut state) {
+            return;
+        }
+        for insn in self.view.blocks[block][..upto].iter().rev() {
+            match self.step_back(insn, &state) {
+                Some(before) => state = before,
+                None => return self.give_up(&state),
+            }
+            if self.settle(&mut state) {
+                return;
+            }
+            // An opaque value equals itself only where it was made, which was here.
+            state.conditions.retain(|c| !has_opaque(&c.left) && !has_opaque(&c.right));
+            match &state.goal {
+                Goal::Target(expr) | Goal::Index(_, expr) if has_opaque(expr) => return self.give_up(&state),
+                _ => {}
+            }
+        }
+        if self.seen.iter().any(|(at, known)| *at == block && *known == state) {
+            return;
+        }
+        if self.seen.len() >= BUDGET || self.view.preds[block].is_empty() {
+            return self.give_up(&state);
+        }
+        self.seen.push((block, state.clone()));
+        for &(pred, via) in &self.view.preds[block] {
+            self.enter(pred, via, state.clone());
+        }
+    }
+
+    fn enter(&mut self, pred: usize, via: Via, mut state: State) {
+        let Some(last) = self.view.blocks[pred].last() else { return };
+        let count = self.view.blocks[pred].len();
+        let upto = match via {
+            // The instruction before the edge is an ordinary one: it is stepped over like the others.
+            Via::Other if !last.flow.ends_block() => count,
+            Via::Other => count - 1,
+            Via::AfterCall => {
+                let abi = &self.view.isa.facts().abi;
+                let lost = !abi.preserved;
+                if !keep_what_survives(&mut state, lost, true, true) {
+                    return self.give_up(&state);
+                }
+                count - 1
+            }
+            Via::Taken | Via::NotTaken => {
+                let guard = code(self.view, last).and_then(|code| self.view.isa.guard(code, last.at));
+                if let Some(guard) = guard {
+                    let relation = if via == Via::Taken { guard.relation } else { guard.relation.negated() };
+                    if state.conditions.len() == MAX_CONDITIONS {
+                        state.conditions.remove(0);
+                    }
+                    state.conditions.push(Condition { relation, left: guard.left, right: guard.right });
+                }
+                count - 1
+            }
+        };
+        self.walk(pred, upto, state);
+    }
+
+    /// The state before `insn`, given the one behind it. `None`: the goal depends on something not modelled.
+    fn step_back(&self, insn: &Insn, state: &State) -> Option<State> {
+        let values = self.view.isa.values(code(self.view, insn)?, insn.at);
+        let mut written = insn.effects.writes;
+        let mut compared = insn.effects.writes.intersects(self.view.isa.facts().flags);
+        for set in &values.sets {
+            if let Place::Reg(reg) = set.dst {
+                written = written.without(RegSet::of(reg));
+                if reg == lancet_isa::Reg::COMPARED {
+                    compared = false;
+                }
+            }
+        }
+        let mut state = state.clone();
+        let called = matches!(insn.flow, Flow::System);
+        if !keep_what_survives(&mut state, written, compared, called) {
+            return None;
+        }
+        if values.sets.is_empty() {
+            return Some(state);
+        }
+        let with = |part: &Expr| {
+            values.sets.iter().find_map(|set| match (&set.dst, part) {
+                (Place::Reg(dst), Expr::Reg(reg)) if dst == reg => Some(set.value.clone()),
+                (Place::Memory { addr, bits: stored }, Expr::Load { addr: from, bits }) => {
+                    (stored >= bits && simplify(addr) == **from).then(|| set.value.clone().zero_extend(*bits))
+                }
+                _ => None,
+            })
+        };
+        let goal = match &state.goal {
+            Goal::Target(expr) => Goal::Target(substitute(expr, &with)?),
+            Goal::Index(shape, expr) => Goal::Index(*shape, substitute(expr, &with)?),
+        };
+        let conditions = state.conditions.iter().filter_map(|c| {
+            Some(Condition {
+                relation: c.relation,
+                left: substitute(&c.left, &with)?,
+                right: substitute(&c.right, &with)?,
+            })
+        });
+        Some(State { conditions: conditions.collect(), goal })
+    }
+
+    /// Has the goal been reached? A target that became a table access goes on as its index.
+    fn settle(&mut self, state: &mut State) -> bool {
+        if let Goal::Target(expr) = &state.goal {
+            match self.table_access(expr) {
+                Some((shape, index)) => state.goal = Goal::Index(shape, index),
+                None => return false,
+            }
+        }
+        let Goal::Index(shape, index) = &state.goal else { return false };
+        if let Some(range) = bounded(index, &state.conditions) {
+            self.found.push((*shape, Some(range)));
+            return true;
+        }
+        false
+    }
+
+    /// The end of a path that reached no bound.
+    fn give_up(&mut self, state: &State) {
+        match &state.goal {
+            Goal::Target(expr) => {
+                self.lost = true;
+                self.lost_indexed |= is_indexed(expr);
+            }
+            Goal::Index(shape, index) => {
+                let limit = upper_bound(index);
+                self.found.push((*shape, (limit < MAX_ENTRIES).then_some((0, limit))));
+            }
+        }
+    }
+
+    /// `Load(T + scale * index)`, or `B + sign-extended Load(T + scale * index)`, with `T` in the file.
+    fn table_access(&self, target: &Expr) -> Option<(Shape, Expr)> {
+        let (load, base) = match target {
+            Expr::Load { .. } => (target.clone(), None),
+            _ => {
+                let sum = Linear::of(target);
+                let [(entry, 1)] = sum.terms.as_slice() else { return None };
+                match entry {
+                    Expr::Extend { value, bits: 32, signed: true } => ((**value).clone(), Some(sum.constant)),
+                    Expr::Load { bits: 8 | 16 | 32, .. } if sum.constant != 0 => (entry.clone(), Some(sum.constant)),
+                    Expr::Load { bits: 32, .. } => (entry.clone(), None),
+                    _ => return None,
+                }
+            }
+        };
+        let Expr::Load { addr, bits } = load else { return None };
+        let sum = Linear::of(&addr);
+        let [(index, scale)] = sum.terms.as_slice() else { return None };
+        let entry_bytes = u64::from(bits / 8);
+        let in_file = self.view.image.bytes(Svma(sum.constant), entry_bytes).is_some();
+        // An index that is scaled already has its own steps: `lea 0(,%rax,4)`, then `(%rdx,%rcx)`.
+        (*scale == entry_bytes && in_file)
+            .then(|| (Shape { at: sum.constant, entry_bits: bits, scale: *scale, base }, index.clone()))
+    }
+
+    fn conclude(self, jump: Svma, is_target: &dyn Fn(Svma) -> bool) -> Resolution {
+        if self.found.is_empty() {
+            return if self.lost_indexed { Resolution::Unknown } else { Resolution::Pointer };
+        }
+        if self.lost {
+            return Resolution::Unknown;
+        }
+        let mut shapes: Vec<(Shape, Option<(u64, u64)>)> = Vec::new();
+        for (shape, range) in &self.found {
+            match shapes.iter_mut().find(|(known, _)| known == shape) {
+                Some((_, known)) => {
+                    *known = match (*known, *range) {
+                        (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
+                        _ => None,
+                    }
+                }
+                None => shapes.push((*shape, *range)),
+            }
+        }
+        let mut tables = Vec::new();
+        for (shape, range) in shapes {
+            match self.read(jump, shape, range, is_target) {
+                Some(table) => tables.push(table),
+                None if self.first_entry_is_code(shape) => return Resolution::PointerArray,
+                None => return Resolution::Unknown,
+            }
+        }
+        Resolution::Tables(tables)
+    }
+
+    fn read(
+        &self,
+        jump: Svma,
+        shape: Shape,
+        range: Option<(u64, u64)>,
+        is_target: &dyn Fn(Svma) -> bool,
+    ) -> Option<JumpTable> {
+        let (first, last) = range.unwrap_or((0, MAX_ENTRIES));
+        let at = Svma(shape.at.wrapping_add(first.wrapping_mul(shape.scale)));
+        let stop = self.view.stops.partition_point(|stop| *stop <= at);
+        let stop = self.view.stops.get(stop).copied();
+        let mut targets = Vec::new();
+        let mut bound = if range.is_some() { Bound::Checked } else { Bound::Content };
+        for i in 0..=(last - first).min(MAX_ENTRIES) {
+            let entry = at + i.wrapping_mul(shape.scale);
+            let past_stop = range.is_none() && stop.is_some_and(|stop| entry >= stop);
+            match self.entry(shape, entry) {
+                Some(target) if !past_stop && is_target(target) => targets.push(target),
+                _ => {
+                    bound = Bound::Content;
+                    break;
+                }
+            }
+        }
+        if targets.is_empty() {
+            return None;
+        }
+        let base = shape.base.map(Svma);
+        Some(JumpTable { jump, at, entry_bytes: shape.entry_bits / 8, base, targets: targets.into(), bound })
+    }
+
+    fn entry(&self, shape: Shape, at: Svma) -> Option<Svma> {
+        if shape.entry_bits == 64 {
+            return self.view.image.pointer_at(at);
+        }
+        let bytes = self.view.image.bytes(at, u64::from(shape.entry_bits / 8))?;
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        let word = u64::from_le_bytes(word);
+        Some(match shape.base {
+            Some(base) if shape.entry_bits == 32 => Svma(base.wrapping_add(word as u32 as i32 as i64 as u64)),
+            Some(base) => Svma(base.wrapping_add(word)),
+            None => Svma(word),
+        })
+    }
+
+    fn first_entry_is_code(&self, shape: Shape) -> bool {
+        let Some(target) = self.entry(shape, Svma(shape.at)) else { return false };
+        shape.base.is_none() && self.view.image.is_code(target)
+    }
+}
+
+/// Drops conditions that depend on what was overwritten. `false`: the goal does.
+fn keep_what_survives(state: &mut State, written: RegSet, compared: bool, memory: bool) -> bool {
+    let lost = |expr: &Expr| mentions(expr, written, compared) || memory && has_load(expr);
+    state.conditions.retain(|c| !lost(&c.left) && !lost(&c.right));
+    match &state.goal {
+        Goal::Target(expr) | Goal::Index(_, expr) => !lost(expr),
+    }
+}
+
+/// An address computed with a scaled register somewhere.
+fn is_indexed(expr: &Expr) -> bool {
+    let mut found = false;
+    super::expr::visit(expr, &mut |part| found |= matches!(part, Expr::Mul(_, 2 | 4 | 8)));
+    found
+}
+
+/// The range of `index` under the conditions, if they bound it.
+fn bounded(index: &Expr, conditions: &[Condition]) -> Option<(u64, u64)> {
+    conditions.iter().filter_map(|c| bounded_by(index, c)).min_by_key(|(low, high)| high - low)
+}
+
+fn bounded_by(index: &Expr, condition: &Condition) -> Option<(u64, u64)> {
+    let (relation, value, limit) = match (&condition.left, &condition.right) {
+        (value, Expr::Const(limit)) => (condition.relation, value, *limit),
+        (Expr::Const(limit), value) => (mirrored(condition.relation), value, *limit),
+        _ => return None,
+    };
+    let (index_core, value_core) = (Core::of(index), Core::of(value));
+    if index_core.terms != value_core.terms || value_core.bits < index_core.bits {
+        return None;
+    }
+    // The condition holds for value = core + c modulo 2^bits; the index is value + shift.
+    let (low, high) = match relation {
+        Relation::Below => (0, limit.checked_sub(1)?),
+        Relation::BelowOrEqual => (0, limit),
+        Relation::Equal => (limit, limit),
+        Relation::Less if upper_bound(value) <= i32::MAX as u64 => (0, limit.checked_sub(1)?),
+        Relation::LessOrEqual if upper_bound(value) <= i32::MAX as u64 => (0, limit),
+        _ => return None,
+    };
+    let modulus = if index_core.bits >= 64 { !0 } else { (1u64 << index_core.bits) - 1 };
+    let shift = index_core.constant.wrapping_sub(value_core.constant);
+    let low = low.wrapping_add(shift) & modulus;
+    let high = high.wrapping_add(shift) & modulus;
+    (low <= high && high - low < MAX_ENTRIES && high <= modulus >> u32::from(index_core.signed)).then_some((low, high))
+}
+
+fn mirrored(relation: Relation) -> Relation {
+    use Relation::*;
+    match relation {
+        Below => Above,
+        BelowOrEqual => AboveOrEqual,
+        Above => Below,
+        AboveOrEqual => BelowOrEqual,
+        Less => Greater,
+        LessOrEqual => GreaterOrEqual,
+        Greater => Less,
+        GreaterOrEqual => LessOrEqual,
+        same => same,
+    }
+}
+
+/// An expression as `extend(terms + constant, bits)`.
+struct Core {
+    terms: Vec<(Expr, u64)>,
+    constant: u64,
+    bits: u8,
+    signed: bool,
+}
+
+impl Core {
+    fn of(expr: &Expr) -> Core {
+        let (value, bits, signed) = match expr {
+            Expr::Extend { value, bits, signed } => (&**value, *bits, *signed),
+            other => (other, 64, false),
+        };
+        let sum = Linear::of(value);
+        Core { terms: sum.terms, constant: sum.constant, bits, signed }
+    }
+}

@@ -1,0 +1,416 @@
+//! Control flow inside one region.
+//!
+//! A region is a piece of text that starts at a known entry and has a known or assumed end: what one FDE or one
+//! symbol covers, or what lies up to the next known start. Regions are independent of each other, so they are
+//! analysed in parallel; [`super::discover`] joins them to functions.
+//!
+//! Decoding follows control flow from the entries, never a linear sweep. Whether a call returns is not known
+//! yet, so flow goes on behind every call; [`RegionCfg::reachable`] leaves out later what stands behind calls that do not.
+//! Streams of instructions may overlap (`lock` prefixes that are jumped over): blocks are followed from their
+//! leader, so each stream has its own.
+
+use std::ops::ControlFlow;
+
+use lancet_isa::{Effects, Flow, Insn, Isa, Svma, Target};
+
+use super::jump_tables::{self, JumpTable, Resolution, Via, View};
+use crate::image::Image;
+
+#[derive(Clone, Debug)]
+pub(super) struct RegionSpec {
+    pub(super) start: Svma,
+    /// Nothing at or behind this address belongs to the region.
+    pub(super) end: Svma,
+    /// Where control may enter besides the start: landing pads, jumps from elsewhere.
+    pub(super) entries: Vec<Svma>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct RegionCfg {
+    /// By address. The first is at the region's start unless that did not decode.
+    pub(super) blocks: Vec<RegionBlock>,
+    pub(super) tables: Vec<JumpTable>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct RegionBlock {
+    pub(super) start: Svma,
+    pub(super) len: u32,
+    pub(super) insns: u32,
+    pub(super) effects: Effects,
+    pub(super) end: End,
+}
+
+/// How a block ends. Addresses may lie outside the region, except where said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// Runs into the next block.
+    Fall(Svma),
+    Jump(Svma),
+    Branch { taken: Svma, next: Svma },
+    /// The last instruction closes a hardware loop.
+    Repeat { first: Svma, next: Svma },
+    Call { to: Target, next: Svma },
+    Return,
+    Stop,
+    /// To the targets of the tables whose jump is this block's last instruction.
+    Tables,
+    /// Through a pointer in a fixed place (a PLT stub).
+    Slot(Svma),
+    /// Through a pointer that is not a table's: a tail call if the stack is as on entry.
+    Pointer,
+    /// Nobody knows.
+    Unresolved,
+    /// No instruction decodes behind the block.
+    Bad(Svma),
+}
+
+impl RegionBlock {
+    pub(super) fn end_address(&self) -> Svma {
+        self.start + u64::from(self.len)
+    }
+}
+
+impl RegionCfg {
+    pub(super) fn block_at(&self, at: Svma) -> Option<usize> {
+        self.blocks.binary_search_by_key(&at, |block| block.start).ok()
+    }
+
+    /// Shows each address that control may reach from a block, outside the region too.
+    pub(super) fn successors(&self, block: &RegionBlock, see: &mut dyn FnMut(Svma)) {
+        match block.end {
+            End::Fall(to) | End::Jump(to) => see(to),
+            End::Branch { taken: a, next: b } | End::Repeat { first: a, next: b } => {
+                see(a);
+                see(b);
+            }
+            End::Call { next, .. } => see(next),
+            End::Tables => {
+                for table in self.tables_of(block) {
+                    table.targets.iter().for_each(|to| see(*to));
+                }
+            }
+            End::Return | End::Stop | End::Slot(_) | End::Pointer | End::Unresolved | End::Bad(_) => {}
+        }
+    }
+
+    pub(super) fn tables_of(&self, block: &RegionBlock) -> impl Iterator<Item = &JumpTable> {
+        let range = block.start..block.end_address();
+        self.tables.iter().filter(move |table| range.contains(&table.jump))
+    }
+
+    /// Which blocks run, if control enters at `entries` and does not come back from the calls that `returns` denies.
+    pub(super) fn reachable(&self, entries: &[Svma], returns: &dyn Fn(&RegionBlock) -> bool) -> Vec<bool> {
+        let mut reached = vec![false; self.blocks.len()];
+        let mut work: Vec<usize> = entries.iter().filter_map(|at| self.block_at(*at)).collect();
+        work.iter().for_each(|i| reached[*i] = true);
+        while let Some(i) = work.pop() {
+            let block = &self.blocks[i];
+            if matches!(block.end, End::Call { .. }) && !returns(block) {
+                continue;
+            }
+            self.successors(block, &mut |to| {
+                if let Some(next) = self.block_at(to) {
+                    if !std::mem::replace(&mut reached[next], true) {
+                        work.push(next);
+                    }
+                }
+            });
+        }
+        reached
+    }
+}
+
+/// Buffers that one worker reuses for all its regions.
+#[derive(Default)]
+pub(super) struct Scratch {
+    insns: Vec<Insn>,
+    /// Index + 1 into `insns` of the instruction that starts at this offset of the region.
+    at_offset: Vec<u32>,
+    leaders: Vec<u32>,
+    is_leader: Vec<bool>,
+    work: Vec<u32>,
+    hardware_loops: Vec<(Svma, Svma)>,
+}
+
+pub(super) struct Surroundings<'a> {
+    pub(super) image: &'a Image,
+    /// May a table of this region point there, though it is outside? (A cold part.)
+    pub(super) outside_target: &'a (dyn Fn(Svma) -> bool + Sync),
+    /// See [`View::stops`].
+    pub(super) stops: &'a [Svma],
+}
+
+pub(super) fn analyse(around: &Surroundings<'_>, spec: &RegionSpec, scratch: &mut Scratch) -> RegionCfg {
+    let code = around.image.bytes_from(spec.start).unwrap_or(&[]);
+    let len = usize::try_from(spec.end - spec.start).unwrap_or(usize::MAX).min(code.len()).min(u32::MAX as usize - 1);
+    scratch.begin(len);
+    let mut region = Builder { around, isa: around.image.isa(), start: spec.start, code: &code[..len], scratch };
+    region.add_leader(spec.start);
+    spec.entries.iter().for_each(|at| region.add_leader(*at));
+    let mut tables = Vec::new();
+    let mut pointers = Vec::new();
+    loop {
+        region.decode_all();
+        if !region.resolve_indirect(&mut tables, &mut pointers) {
+            break;
+        }
+    }
+    let cfg = region.finish(tables, &pointers);
+    scratch.clear(spec.start);
+    cfg
+}
+
+impl Scratch {
+    fn begin(&mut self, len: usize) {
+        if self.at_offset.len() < len {
+            self.at_offset.resize(len, 0);
+            self.is_leader.resize(len, false);
+        }
+    }
+
+    /// Leaves the large buffers zeroed, at a cost in proportion to what was used of them.
+    fn clear(&mut self, start: Svma) {
+        for insn in self.insns.drain(..) {
+            self.at_offset[(insn.at - start) as usize] = 0;
+        }
+        for leader in self.leaders.drain(..) {
+            self.is_leader[leader as usize] = false;
+        }
+        self.work.clear();
+        self.hardware_loops.clear();
+    }
+}
+
+struct Builder<'a, 's> {
+    around: &'a Surroundings<'a>,
+    isa: &'static dyn Isa,
+    start: Svma,
+    code: &'a [u8],
+    scratch: &'s mut Scratch,
+}
+
+impl Builder<'_, '_> {
+    fn offset(&self, at: Svma) -> Option<u32> {
+        let offset = at - self.start;
+        (offset < self.code.len() as u64).then_some(offset as u32)
+    }
+
+    fn add_leader(&mut self, at: Svma) {
+        if let Some(offset) = self.offset(at) {
+            if !std::mem::replace(&mut self.scratch.is_leader[offset as usize], true) {
+                self.scratch.leaders.push(offset);
+                self.scratch.work.push(offset);
+            }
+        }
+    }
+
+    fn insn_at(&self, offset: u32) -> Option<&Insn> {
+        match self.scratch.at_offset.get(offset as usize)? {
+            0 => None,
+            i => self.scratch.insns.get(*i as usize - 1),
+        }
+    }
+
+    fn decode_all(&mut self) {
+        while let Some(offset) = self.scratch.work.pop() {
+            if self.scratch.at_offset[offset as usize] == 0 {
+                self.decode_from(offset);
+            }
+        }
+    }
+
+    /// Decodes up to a block's end or to something decoded before.
+    fn decode_from(&mut self, from: u32) {
+        let (start, code) = (self.start, self.code);
+        let at = start + u64::from(from);
+        let mut last = Flow::Next;
+        let mut end = at;
+        let scratch = &mut *self.scratch;
+        // What fails to decode is found again, as a gap behind the last instruction, when blocks are built.
+        let _ = self.isa.decode(&code[from as usize..], at, &mut |insn| {
+            let slot = &mut scratch.at_offset[(insn.at - start) as usize];
+            if *slot != 0 {
+                return ControlFlow::Break(());
+            }
+            scratch.insns.push(*insn);
+            *slot = scratch.insns.len() as u32;
+            last = insn.flow;
+            end = insn.end();
+            if let Flow::LoopSetup { first, last } = insn.flow {
+                scratch.hardware_loops.push((first, last));
+            }
+            if last.ends_block() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        match last {
+            Flow::Jump(Target::Direct(to)) => self.add_leader(to),
+            Flow::Branch(to) => {
+                self.add_leader(to);
+                self.add_leader(end);
+            }
+            Flow::LoopSetup { first, .. } => {
+                self.add_leader(first);
+                self.add_leader(end);
+            }
+            Flow::Call(_) => self.add_leader(end),
+            Flow::Jump(_) | Flow::Return | Flow::Stop | Flow::Next | Flow::System => {}
+        }
+    }
+
+    /// The instructions of the block that starts at `leader`.
+    fn block_insns(&self, leader: u32) -> Vec<Insn> {
+        let mut insns = Vec::new();
+        let mut at = leader;
+        while let Some(insn) = self.insn_at(at) {
+            insns.push(*insn);
+            at += u32::from(insn.len);
+            let starts_another = self.scratch.is_leader.get(at as usize).copied().unwrap_or(false);
+            if insn.flow.ends_block() || starts_another || self.closes_loop(insn.at).is_some() {
+                break;
+            }
+        }
+        insns
+    }
+
+    fn closes_loop(&self, at: Svma) -> Option<Svma> {
+        self.scratch.hardware_loops.iter().find(|(_, last)| *last == at).map(|(first, _)| *first)
+    }
+
+    /// Resolves indirect jumps with what is decoded so far; `true` if that led to new code.
+    fn resolve_indirect(&mut self, tables: &mut Vec<JumpTable>, pointers: &mut Vec<Svma>) -> bool {
+        let indirect = |insn: &Insn| matches!(insn.flow, Flow::Jump(Target::Computed));
+        if !self.scratch.insns.iter().any(indirect) {
+            return false;
+        }
+        self.scratch.leaders.sort_unstable();
+        let blocks: Vec<Vec<Insn>> = self.scratch.leaders.iter().map(|leader| self.block_insns(*leader)).collect();
+        let slices: Vec<&[Insn]> = blocks.iter().map(Vec::as_slice).collect();
+        let preds = self.predecessors(&slices, tables);
+        let view = View {
+            isa: self.isa,
+            image: self.around.image,
+            blocks: &slices,
+            preds: &preds,
+            stops: self.around.stops,
+        };
+        let is_target = |at: Svma| match self.offset(at) {
+            Some(offset) => !self.is_inside_insn(offset),
+            None => (self.around.outside_target)(at),
+        };
+        tables.clear();
+        pointers.clear();
+        for (i, block) in slices.iter().enumerate() {
+            let Some(last) = block.last().filter(|insn| indirect(insn)) else { continue };
+            match jump_tables::resolve(&view, i, &is_target) {
+                Resolution::Tables(found) => tables.extend(found),
+                Resolution::Pointer | Resolution::PointerArray => pointers.push(last.at),
+                Resolution::Unknown => {}
+            }
+        }
+        let known = self.scratch.leaders.len();
+        for table in tables.iter() {
+            table.targets.iter().for_each(|to| self.add_leader(*to));
+        }
+        self.scratch.leaders.len() > known
+    }
+
+    /// Is the byte inside an instruction, and no instruction starts there?
+    fn is_inside_insn(&self, offset: u32) -> bool {
+        let longest = u32::from(self.isa.facts().longest_insn);
+        self.insn_at(offset).is_none()
+            && (offset.saturating_sub(longest - 1)..offset)
+                .any(|before| self.insn_at(before).is_some_and(|insn| before + u32::from(insn.len) > offset))
+    }
+
+    fn predecessors(&self, blocks: &[&[Insn]], tables: &[JumpTable]) -> Vec<Vec<(usize, Via)>> {
+        let mut preds = vec![Vec::new(); blocks.len()];
+        for (i, block) in blocks.iter().enumerate() {
+            let Some(last) = block.last() else { continue };
+            let mut add = |to: Svma, via| {
+                let to = self.offset(to).and_then(|offset| self.scratch.leaders.binary_search(&offset).ok());
+                if let Some(to) = to {
+                    preds[to].push((i, via));
+                }
+            };
+            if let Some(first) = self.closes_loop(last.at) {
+                add(first, Via::Other);
+            }
+            match last.flow {
+                Flow::Next | Flow::System | Flow::LoopSetup { .. } => add(last.end(), Via::Other),
+                Flow::Jump(Target::Direct(to)) => add(to, Via::Other),
+                Flow::Branch(to) => {
+                    add(to, Via::Taken);
+                    add(last.end(), Via::NotTaken);
+                }
+                Flow::Call(_) => add(last.end(), Via::AfterCall),
+                Flow::Jump(_) => {
+                    let of_jump = tables.iter().filter(|table| table.jump == last.at);
+                    of_jump.flat_map(|table| table.targets.iter()).for_each(|to| add(*to, Via::Other));
+                }
+                Flow::Return | Flow::Stop => {}
+            }
+        }
+        preds
+    }
+
+    fn finish(&mut self, tables: Vec<JumpTable>, pointers: &[Svma]) -> RegionCfg {
+        self.scratch.leaders.sort_unstable();
+        let mut blocks = Vec::with_capacity(self.scratch.leaders.len());
+        for i in 0..self.scratch.leaders.len() {
+            let leader = self.scratch.leaders[i];
+            if let Some(block) = self.build(leader, &tables, pointers) {
+                blocks.push(block);
+            }
+        }
+        RegionCfg { blocks, tables }
+    }
+
+    /// The block at a leader; `None` if nothing decodes there.
+    fn build(&self, leader: u32, tables: &[JumpTable], pointers: &[Svma]) -> Option<RegionBlock> {
+        let mut effects = Effects::default();
+        let mut count = 0;
+        let mut at = leader;
+        let mut last: Option<&Insn> = None;
+        let end = loop {
+            let Some(insn) = self.insn_at(at) else { break End::Bad(self.start + u64::from(at)) };
+            effects = effects.then(insn.effects);
+            count += 1;
+            at += u32::from(insn.len);
+            last = Some(insn);
+            let next = insn.end();
+            if let Some(first) = self.closes_loop(insn.at) {
+                break End::Repeat { first, next };
+            }
+            if insn.flow.ends_block() {
+                break self.end_of(insn, tables, pointers);
+            }
+            if self.scratch.is_leader.get(at as usize).copied().unwrap_or(false) || at as usize >= self.code.len() {
+                break End::Fall(next);
+            }
+        };
+        let last = last?;
+        Some(RegionBlock {
+            start: self.start + u64::from(leader),
+            len: (last.end() - self.start) as u32 - leader,
+            insns: count,
+            effects,
+            end,
+        })
+    }
+
+    fn end_of(&self, insn: &Insn, tables: &[JumpTable], pointers: &[Svma]) -> End {
+        let next = insn.end();
+        match insn.flow {
+            Flow::Next | Flow::System | Flow::LoopSetup { .. } => End::Fall(next),
+            Flow::Jump(Target::Direct(to)) => End::Jump(to),
+            Flow::Jump(Target::Slot(at)) => End::Slot(at),
+            Flow::Jump(Target::Computed) if tables.iter().any(|table| table.jump == insn.at) => End::Tables,
+            Flow::Jump(Target::Computed) if pointers.contains(&insn.at) => End::Pointer,
+            Flow::Jump(Target::Computed) => End::Unresolved,
+            Flow::Branch(taken) => End::Branch { taken, next },
+            Flow::Call(to) => End::Call { to, next },
+            Flow::Return => End::Return,
+            Flow::Stop => End::Stop,
+        }
+    }
+}

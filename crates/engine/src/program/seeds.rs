@@ -1,0 +1,135 @@
+//! Where functions may start, before any code was read.
+//!
+//! In order of trust: FDEs and symbols (they also tell the end), then the entry, the initializers and finalizers,
+//! IFUNC resolvers and PLT stubs. Calls, jumps and pointers add to them later, in [`super::discover`].
+
+use std::collections::BTreeMap;
+
+use lancet_isa::{Svma, Target, decode_one};
+
+use super::FoundBy;
+use crate::image::{Image, RelocKind, SymbolKind};
+
+#[derive(Clone, Debug)]
+pub(super) struct Seed {
+    pub(super) start: Svma,
+    /// The first address behind it, where something states it.
+    pub(super) end: Option<Svma>,
+    pub(super) found_by: FoundBy,
+    /// Says of itself that it is not a function but a piece of one: its unwind table starts in mid-function, or
+    /// its symbol is named `….cold`.
+    pub(super) part: bool,
+    /// Something refers to it as to a function: a symbol, an initializer table.
+    pub(super) referenced: bool,
+}
+
+pub(super) fn collect(image: &Image) -> Vec<Seed> {
+    let mut seeds: BTreeMap<Svma, Seed> = BTreeMap::new();
+    for stub in plt_stubs(image) {
+        seeds.insert(stub.start, stub);
+    }
+    let in_plt = |at: Svma| image.code_ranges().iter().any(|range| range.is_plt() && range.contains(at));
+    for fde in image.fdes() {
+        // The frame of a signal trampoline is described from one byte before it, for unwinders that subtract one.
+        let start = if fde.signal_frame { fde.start + 1 } else { fde.start };
+        if !image.is_code(start) || in_plt(start) {
+            continue;
+        }
+        let end = Some(fde.start + fde.len);
+        let part = !fde.entry_state && !fde.signal_frame;
+        seeds.insert(start, Seed { start, end, found_by: FoundBy::Fde, part, referenced: false });
+    }
+    for symbol in image.symbols() {
+        let is_function = matches!(symbol.kind, SymbolKind::Function | SymbolKind::IFunc);
+        if !is_function || !image.is_code(symbol.svma) || in_plt(symbol.svma) {
+            continue;
+        }
+        let cold = is_cold_name(image.symbol_name(symbol));
+        let end = (symbol.size > 0).then(|| symbol.svma + symbol.size);
+        let seed = seeds.entry(symbol.svma).or_insert(Seed {
+            start: symbol.svma,
+            end,
+            found_by: FoundBy::Symbol,
+            part: cold,
+            referenced: false,
+        });
+        seed.found_by = FoundBy::Symbol;
+        seed.part = cold;
+        seed.referenced |= !cold;
+    }
+    let mut add = |at: Svma, found_by: FoundBy| {
+        if !image.is_code(at) {
+            return;
+        }
+        let seed =
+            seeds.entry(at).or_insert(Seed { start: at, end: None, found_by, part: false, referenced: true });
+        seed.referenced = true;
+        seed.part = false;
+    };
+    if let Some(entry) = image.entry() {
+        add(entry, FoundBy::Entry);
+    }
+    for at in image.init_functions() {
+        add(at, FoundBy::Init);
+    }
+    for reloc in image.relocations() {
+        if let RelocKind::Irelative(resolver) = reloc.kind {
+            add(resolver, FoundBy::Ifunc);
+        }
+    }
+    seeds.into_values().collect()
+}
+
+/// Symbols that GCC gives to the unlikely part of a function.
+pub(super) fn is_cold_name(name: &str) -> bool {
+    match name.rfind(".cold") {
+        Some(at) => name[at + 5..].trim_start_matches('.').chars().all(|c| c.is_ascii_digit()),
+        None => false,
+    }
+}
+
+/// One stub for each jump through a slot in a PLT section, from the entry boundary before it to the next.
+fn plt_stubs(image: &Image) -> Vec<Seed> {
+    let mut stubs = Vec::new();
+    for range in image.code_ranges().iter().filter(|range| range.is_plt()) {
+        let Some(code) = image.bytes(range.start, range.end - range.start) else { continue };
+        let jumps = slot_jumps(image, range.start, code);
+        // Entries are of one size; two jumps 8 apart show that it is 8 (`.plt.got` without IBT).
+        let size = if jumps.windows(2).any(|pair| pair[1] - pair[0] == 8) { 8 } else { 16 };
+        for at in (0..code.len() as u64).step_by(size) {
+            let start = range.start + at;
+            let end = (start + size as u64).min(range.end);
+            if jumps.iter().any(|jump| (start..end).contains(jump)) || range.name == ".plt" {
+                stubs.push(Seed { start, end: Some(end), found_by: FoundBy::Plt, part: false, referenced: true });
+            }
+        }
+    }
+    stubs
+}
+
+fn slot_jumps(image: &Image, start: Svma, code: &[u8]) -> Vec<Svma> {
+    let mut jumps = Vec::new();
+    let mut at = 0;
+    while let Some(rest) = code.get(at..).filter(|rest| !rest.is_empty()) {
+        let Ok(insn) = decode_one(image.isa(), rest, start + at as u64) else {
+            at += 1;
+            continue;
+        };
+        if matches!(insn.flow, lancet_isa::Flow::Jump(Target::Slot(_))) {
+            jumps.push(insn.at);
+        }
+        at += usize::from(insn.len);
+    }
+    jumps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_cold_name;
+
+    #[test]
+    fn cold_parts_by_name() {
+        assert!(is_cold_name("main.cold") && is_cold_name("f.part.0.cold.12"));
+        assert!(!is_cold_name("f.coldness") && !is_cold_name("cold"));
+    }
+}
