@@ -103,6 +103,22 @@ impl LoopForest {
         self.mark_irreducible(graph, dfs);
     }
 
+    /// The results without the scratch space, to keep. A function without loops costs nothing.
+    pub fn compact(&self) -> LoopForest {
+        if self.loops.is_empty() {
+            return LoopForest::default();
+        }
+        LoopForest {
+            loops: self.loops.clone(),
+            innermost: self.innermost.clone(),
+            blocks: self.blocks.clone(),
+            place: self.place.clone(),
+            reached: self.reached.clone(),
+            entries: self.entries.clone(),
+            scratch: Scratch::default(),
+        }
+    }
+
     /// Gives out the ids by ascending header number, and every node its innermost loop.
     fn number_loops(&mut self, dfs: &Dfs) {
         let s = &mut self.scratch;
@@ -220,7 +236,7 @@ impl LoopForest {
     }
 
     pub fn innermost(&self, node: Node) -> Option<LoopId> {
-        Some(self.innermost[node as usize]).filter(|&id| id != NONE).map(LoopId)
+        self.innermost.get(node as usize).copied().filter(|&id| id != NONE).map(LoopId)
     }
 
     /// How many loops the node is in.

@@ -1,5 +1,121 @@
+//! Functions, control flow, loops and liveness of an image.
+//!
+//! ```text
+//! seeds ──> regions ──> rounds of: analyse (region, jump_tables), noreturn, follow ──> functions ──> loops, liveness
+//! seeds.rs  region.rs   discover.rs                                                    assemble.rs
+//! ```
+//!
+//! A [`Program`] holds no instructions: a block knows its bytes, and decoding them again is cheaper than keeping
+//! them ([`Program::insns`]). Addresses are as stated in the file.
+
+mod assemble;
 pub mod dfs;
+mod discover;
 pub mod dom;
+mod expr;
+mod func;
 pub mod graph;
+mod jump_tables;
 pub mod liveness;
 pub mod loops;
+mod noreturn;
+mod region;
+mod seeds;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use lancet_isa::{Insn, RegSet, Svma};
+
+pub use func::{Block, BlockId, Call, Edge, EdgeId, EdgeKind, Exit, ExitKind, FoundBy, Func, FuncId, Part, Problem};
+pub use jump_tables::{Bound, JumpTable};
+pub use loops::{Loop, LoopForest, LoopId};
+
+use crate::image::Image;
+
+pub struct Program {
+    image: Arc<Image>,
+    /// By entry address.
+    funcs: Vec<Func>,
+    /// Every part of every function, by address.
+    parts: Vec<(Part, FuncId)>,
+}
+
+impl Program {
+    /// Finds and analyses all functions, on all cores.
+    pub fn analyse(image: Arc<Image>) -> Program {
+        let funcs = assemble::functions(discover::discover(&image));
+        let mut parts: Vec<(Part, FuncId)> = Vec::with_capacity(funcs.len());
+        for (i, func) in funcs.iter().enumerate() {
+            parts.extend(func.parts.iter().map(|part| (*part, FuncId(i as u32))));
+        }
+        parts.sort_by_key(|(part, _)| part.start);
+        Program { image, funcs, parts }
+    }
+
+    pub fn image(&self) -> &Arc<Image> {
+        &self.image
+    }
+
+    /// All functions, by entry address.
+    pub fn funcs(&self) -> &[Func] {
+        &self.funcs
+    }
+
+    pub fn func(&self, id: FuncId) -> &Func {
+        &self.funcs[id.0 as usize]
+    }
+
+    /// The function that starts at an address.
+    pub fn func_starting_at(&self, at: Svma) -> Option<FuncId> {
+        self.funcs.binary_search_by_key(&at, |func| func.entry).ok().map(|i| FuncId(i as u32))
+    }
+
+    /// The function that an address is in.
+    pub fn func_at(&self, at: Svma) -> Option<FuncId> {
+        let i = self.parts.partition_point(|(part, _)| part.start <= at).checked_sub(1)?;
+        let (part, id) = &self.parts[i];
+        part.contains(at).then_some(*id)
+    }
+
+    /// The function's name as its symbol has it: mangled. Stubs are named after what they lead to.
+    pub fn symbol_name(&self, func: &Func) -> Option<String> {
+        if func.found_by == FoundBy::Plt {
+            let slot = discover::stub_slot(&self.image, func.entry, func.parts.first().map(|part| part.end))?;
+            return Some(format!("{}@plt", self.image.slot_name(slot)?));
+        }
+        let symbols = self.image.symbols_at(func.entry).iter();
+        let named = symbols.map(|symbol| (symbol, self.image.symbol_name(symbol))).filter(|(_, name)| !name.is_empty());
+        let best = named.min_by_key(|(symbol, _)| (symbol.kind, symbol.binding))?;
+        Some(best.1.to_owned())
+    }
+
+    /// The instructions of a block, in order.
+    pub fn insns(&self, block: &Block) -> Vec<Insn> {
+        let mut insns = Vec::with_capacity(block.insns as usize);
+        if let Some(code) = self.image.bytes(block.start, u64::from(block.len)) {
+            // Blocks are made of instructions that decoded.
+            let _ = self.image.isa().decode(code, block.start, &mut |insn| {
+                insns.push(*insn);
+                ControlFlow::Continue(())
+            });
+        }
+        insns
+    }
+
+    /// What is live before each instruction of a block.
+    pub fn live_before(&self, func: &Func, block: BlockId) -> Vec<RegSet> {
+        let insns = self.insns(func.block(block));
+        let call = func.call_of(block).map(|_| assemble::call_effects(self.image.isa()));
+        let last = insns.len().saturating_sub(1);
+        let effects = insns.iter().enumerate().map(|(i, insn)| match call {
+            Some(call) if i == last => insn.effects.then(call),
+            _ => insn.effects,
+        });
+        let effects: Vec<_> = effects.collect();
+        let mut live: Vec<RegSet> =
+            liveness::steps_back(func.live_out(block), effects).map(|step| step.before).collect();
+        live.reverse();
+        live
+    }
+}

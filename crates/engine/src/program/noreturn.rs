@@ -43,7 +43,8 @@ const NAMES: &[&str] = &[
 ];
 
 /// Mangled C++ functions of the standard library that only throw or terminate.
-const PREFIXES: &[&str] = &["_ZSt9terminatev", "_ZSt10unexpectedv", "_ZSt17rethrow_exception", "_ZSt25__throw_bad_function_call"];
+const PREFIXES: &[&str] =
+    &["_ZSt9terminatev", "_ZSt10unexpectedv", "_ZSt17rethrow_exception", "_ZSt25__throw_bad_function_call"];
 
 pub(super) fn is_noreturn_name(name: &str) -> bool {
     NAMES.binary_search(&name).is_ok()
@@ -53,9 +54,8 @@ pub(super) fn is_noreturn_name(name: &str) -> bool {
 
 /// `std::__throw_length_error(char const*)` and its kin: `_ZSt<length>__throw_...`.
 fn is_throw_helper(name: &str) -> bool {
-    name.strip_prefix("_ZSt").is_some_and(|rest| {
-        rest.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with("__throw_")
-    })
+    name.strip_prefix("_ZSt")
+        .is_some_and(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with("__throw_"))
 }
 
 #[cfg(test)]

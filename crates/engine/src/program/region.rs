@@ -47,10 +47,19 @@ pub(super) enum End {
     /// Runs into the next block.
     Fall(Svma),
     Jump(Svma),
-    Branch { taken: Svma, next: Svma },
+    Branch {
+        taken: Svma,
+        next: Svma,
+    },
     /// The last instruction closes a hardware loop.
-    Repeat { first: Svma, next: Svma },
-    Call { to: Target, next: Svma },
+    Repeat {
+        first: Svma,
+        next: Svma,
+    },
+    Call {
+        to: Target,
+        next: Svma,
+    },
     Return,
     Stop,
     /// To the targets of the tables whose jump is this block's last instruction.
@@ -99,14 +108,15 @@ impl RegionCfg {
         self.tables.iter().filter(move |table| range.contains(&table.jump))
     }
 
-    /// Which blocks run, if control enters at `entries` and does not come back from the calls that `returns` denies.
-    pub(super) fn reachable(&self, entries: &[Svma], returns: &dyn Fn(&RegionBlock) -> bool) -> Vec<bool> {
+    /// Which blocks run, if control enters at `entries` and does not come back from the calls whose
+    /// blocks are not `returning`.
+    pub(super) fn reachable(&self, entries: &[Svma], returning: &[bool]) -> Vec<bool> {
         let mut reached = vec![false; self.blocks.len()];
         let mut work: Vec<usize> = entries.iter().filter_map(|at| self.block_at(*at)).collect();
         work.iter().for_each(|i| reached[*i] = true);
         while let Some(i) = work.pop() {
             let block = &self.blocks[i];
-            if matches!(block.end, End::Call { .. }) && !returns(block) {
+            if !returning[i] {
                 continue;
             }
             self.successors(block, &mut |to| {
@@ -286,13 +296,8 @@ impl Builder<'_, '_> {
         let blocks: Vec<Vec<Insn>> = self.scratch.leaders.iter().map(|leader| self.block_insns(*leader)).collect();
         let slices: Vec<&[Insn]> = blocks.iter().map(Vec::as_slice).collect();
         let preds = self.predecessors(&slices, tables);
-        let view = View {
-            isa: self.isa,
-            image: self.around.image,
-            blocks: &slices,
-            preds: &preds,
-            stops: self.around.stops,
-        };
+        let view =
+            View { isa: self.isa, image: self.around.image, blocks: &slices, preds: &preds, stops: self.around.stops };
         let is_target = |at: Svma| match self.offset(at) {
             Some(offset) => !self.is_inside_insn(offset),
             None => (self.around.outside_target)(at),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use lancet_isa::{Svma, Target, decode_one};
 
 use super::FoundBy;
-use crate::image::{Image, RelocKind, SymbolKind};
+use crate::image::{CodeRange, Image, RelocKind, SymbolKind};
 
 #[derive(Clone, Debug)]
 pub(super) struct Seed {
@@ -28,7 +28,7 @@ pub(super) fn collect(image: &Image) -> Vec<Seed> {
     for stub in plt_stubs(image) {
         seeds.insert(stub.start, stub);
     }
-    let in_plt = |at: Svma| image.code_ranges().iter().any(|range| range.is_plt() && range.contains(at));
+    let in_plt = |at: Svma| image.code_ranges().iter().any(|range| is_plt(range) && range.contains(at));
     for fde in image.fdes() {
         // The frame of a signal trampoline is described from one byte before it, for unwinders that subtract one.
         let start = if fde.signal_frame { fde.start + 1 } else { fde.start };
@@ -61,8 +61,7 @@ pub(super) fn collect(image: &Image) -> Vec<Seed> {
         if !image.is_code(at) {
             return;
         }
-        let seed =
-            seeds.entry(at).or_insert(Seed { start: at, end: None, found_by, part: false, referenced: true });
+        let seed = seeds.entry(at).or_insert(Seed { start: at, end: None, found_by, part: false, referenced: true });
         seed.referenced = true;
         seed.part = false;
     };
@@ -88,17 +87,22 @@ pub(super) fn is_cold_name(name: &str) -> bool {
     }
 }
 
+/// Named as linkers name the sections of their stubs. (Without section headers the stubs are found as call targets.)
+fn is_plt(range: &CodeRange) -> bool {
+    range.name.starts_with(".plt") || range.name == ".iplt"
+}
+
 /// One stub for each jump through a slot in a PLT section, from the entry boundary before it to the next.
 fn plt_stubs(image: &Image) -> Vec<Seed> {
     let mut stubs = Vec::new();
-    for range in image.code_ranges().iter().filter(|range| range.is_plt()) {
-        let Some(code) = image.bytes(range.start, range.end - range.start) else { continue };
+    for range in image.code_ranges().iter().filter(|range| is_plt(range)) {
+        let Some(code) = image.bytes(range.start, range.len) else { continue };
         let jumps = slot_jumps(image, range.start, code);
         // Entries are of one size; two jumps 8 apart show that it is 8 (`.plt.got` without IBT).
         let size = if jumps.windows(2).any(|pair| pair[1] - pair[0] == 8) { 8 } else { 16 };
         for at in (0..code.len() as u64).step_by(size) {
             let start = range.start + at;
-            let end = (start + size as u64).min(range.end);
+            let end = (start + size as u64).min(range.end());
             if jumps.iter().any(|jump| (start..end).contains(jump)) || range.name == ".plt" {
                 stubs.push(Seed { start, end: Some(end), found_by: FoundBy::Plt, part: false, referenced: true });
             }

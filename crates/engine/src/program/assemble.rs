@@ -1,0 +1,276 @@
+//! Functions from regions: parts joined, blocks and edges numbered, loops and liveness computed.
+
+use lancet_isa::{Effects, Isa, RegSet, Svma, Target};
+use rayon::prelude::*;
+
+use super::dfs::Dfs;
+use super::discover::{Discovery, Region};
+use super::func::{Block, BlockId, Call, Edge, EdgeKind, Exit, ExitKind, Func, Part, Problem};
+use super::graph::Graph;
+use super::jump_tables::JumpTable;
+use super::liveness::{self, Liveness};
+use super::loops::LoopForest;
+use super::region::{End, RegionBlock};
+use crate::image::{Cfa, Image};
+
+/// Turns regions into functions, giving the regions' memory back on the way.
+pub(super) fn functions(mut found: Discovery<'_>) -> Vec<Func> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut place = vec![usize::MAX; found.regions.len()];
+    let regions = std::mem::take(&mut found.regions);
+    let known: Vec<Start> = regions.iter().map(|r| Start { at: r.start, end: r.end }).collect();
+    for (i, region) in regions.iter().enumerate() {
+        if region.owner as usize == i {
+            place[i] = groups.len();
+            groups.push(Group { regions: Vec::new() });
+        }
+    }
+    for region in regions {
+        let group = place[region.owner as usize];
+        groups[group].regions.push(region);
+    }
+    let around = Around { image: found.image, known };
+    groups
+        .into_par_iter()
+        .map_init(Workspace::default, |space, group| Builder::build(&around, group, space))
+        .filter_map(|func| func)
+        .collect()
+}
+
+/// The effects of a callee that keeps to the calling convention. It kills nothing: a compiler that sees both sides
+/// may keep a value in any register that the callee happens to leave alone.
+pub(super) fn call_effects(isa: &dyn Isa) -> Effects {
+    let abi = &isa.facts().abi;
+    Effects { reads: abi.arguments, kills: RegSet::EMPTY, writes: !abi.preserved }
+}
+
+/// The regions of one function.
+struct Group {
+    regions: Vec<Region>,
+}
+
+struct Start {
+    at: Svma,
+    end: Svma,
+}
+
+struct Around<'a> {
+    image: &'a Image,
+    known: Vec<Start>,
+}
+
+impl Around<'_> {
+    fn is_in_region(&self, at: Svma) -> bool {
+        let i = self.known.partition_point(|start| start.at <= at);
+        i > 0 && at < self.known[i - 1].end
+    }
+}
+
+#[derive(Default)]
+struct Workspace {
+    graph: Graph,
+    dfs: Dfs,
+    loops: LoopForest,
+    liveness: Liveness,
+    pairs: Vec<(u32, u32)>,
+    effects: Vec<Effects>,
+    boundary: Vec<RegSet>,
+}
+
+struct Builder<'a> {
+    around: &'a Around<'a>,
+    starts: Vec<Svma>,
+    edges: Vec<Edge>,
+    exits: Vec<Exit>,
+    calls: Vec<Call>,
+    problems: Vec<Problem>,
+}
+
+impl Builder<'_> {
+    fn build(around: &Around<'_>, group: Group, space: &mut Workspace) -> Option<Func> {
+        let owner = group.regions.iter().find(|region| is_owner(region, &group))?;
+        let (entry, found_by, never_returns) = (owner.start, owner.found_by, owner.noreturn);
+        // With each block: does the call that it ends in return?
+        let mut blocks: Vec<(RegionBlock, bool)> = Vec::new();
+        let mut tables: Vec<JumpTable> = Vec::new();
+        let mut parts: Vec<Part> = Vec::new();
+        let mut entered: Vec<Svma> = Vec::new();
+        for mut region in group.regions {
+            parts.push(Part { start: region.start, end: region.code_end().max(region.start) });
+            entered.extend(region.entries.iter().copied());
+            let known = region.reached.iter().zip(&region.returning);
+            let runs = region.cfg.blocks.drain(..).zip(known).filter(|(_, (reached, _))| **reached);
+            blocks.extend(runs.map(|(block, (_, returning))| (block, *returning)));
+            tables.append(&mut region.cfg.tables);
+        }
+        blocks.sort_by_key(|(block, _)| block.start);
+        tables.retain(|table| {
+            blocks.iter().any(|(block, _)| block.end_address() > table.jump && block.start <= table.jump)
+        });
+        let starts = blocks.iter().map(|(block, _)| block.start).collect();
+        let mut builder =
+            Builder { around, starts, edges: Vec::new(), exits: Vec::new(), calls: Vec::new(), problems: Vec::new() };
+        let mut numbered = Vec::with_capacity(blocks.len());
+        for (i, (block, returning)) in blocks.iter().enumerate() {
+            let first_edge = builder.edges.len() as u32;
+            numbered.push(Block { start: block.start, len: block.len, insns: block.insns, first_edge });
+            builder.end_block(BlockId(i as u32), block, *returning, &tables);
+        }
+        let mut entries: Vec<BlockId> = builder.find(entry).into_iter().collect();
+        let main = entries.first().copied();
+        entries.extend(entered.iter().filter_map(|at| builder.find(*at)).filter(|id| Some(*id) != main));
+        let (loops, live_in, live_out) = builder.solve(&blocks, &entries, space);
+        Some(Func {
+            entry,
+            found_by,
+            parts: parts.into(),
+            changes: blocks.iter().fold(RegSet::EMPTY, |set, (block, _)| set | block.effects.writes),
+            blocks: numbered.into(),
+            edges: builder.edges.into(),
+            exits: builder.exits.into(),
+            calls: builder.calls.into(),
+            entries: entries.into(),
+            tables: tables.into(),
+            loops,
+            problems: builder.problems.into(),
+            never_returns,
+            live_in,
+            live_out,
+        })
+    }
+
+    fn find(&self, at: Svma) -> Option<BlockId> {
+        self.starts.binary_search(&at).ok().map(|i| BlockId(i as u32))
+    }
+
+    fn end_block(&mut self, from: BlockId, block: &RegionBlock, returns: bool, tables: &[JumpTable]) {
+        match block.end {
+            End::Fall(to) => self.flow(from, to, EdgeKind::Fall),
+            End::Jump(to) => self.flow(from, to, EdgeKind::Jump),
+            End::Branch { taken, next } => {
+                self.flow(from, taken, EdgeKind::Taken);
+                self.flow(from, next, EdgeKind::Fall);
+            }
+            End::Repeat { first, next } => {
+                self.flow(from, first, EdgeKind::Repeat);
+                self.flow(from, next, EdgeKind::Fall);
+            }
+            End::Call { to, next } => {
+                self.calls.push(Call { block: from, to, returns });
+                if returns {
+                    self.flow(from, next, EdgeKind::CallReturn);
+                } else {
+                    self.exits.push(Exit { from, kind: ExitKind::NoReturn });
+                }
+            }
+            End::Tables => {
+                let range = block.start..block.end_address();
+                let mut targets: Vec<Svma> = Vec::new();
+                for table in tables.iter().filter(|table| range.contains(&table.jump)) {
+                    targets.extend(table.targets.iter());
+                }
+                targets.sort_unstable();
+                targets.dedup();
+                targets.into_iter().for_each(|to| self.flow(from, to, EdgeKind::Table));
+            }
+            End::Return => self.exits.push(Exit { from, kind: ExitKind::Return }),
+            End::Stop => self.exits.push(Exit { from, kind: ExitKind::Stop }),
+            End::Slot(slot) => self.exits.push(Exit { from, kind: ExitKind::TailCall(Target::Slot(slot)) }),
+            End::Pointer if self.frame_is_gone(block) => {
+                self.exits.push(Exit { from, kind: ExitKind::TailCall(Target::Computed) });
+            }
+            End::Pointer | End::Unresolved => {
+                self.exits.push(Exit { from, kind: ExitKind::Unresolved });
+                self.problems.push(Problem::UnresolvedJump { at: last_insn(self.around.image, block) });
+            }
+            End::Bad(at) => {
+                self.exits.push(Exit { from, kind: ExitKind::Bad(at) });
+                self.problems.push(Problem::BadInstruction { at });
+            }
+        }
+    }
+
+    fn flow(&mut self, from: BlockId, at: Svma, kind: EdgeKind) {
+        if let Some(to) = self.find(at) {
+            self.edges.push(Edge { from, to, kind });
+            return;
+        }
+        let kind = match kind {
+            EdgeKind::Fall | EdgeKind::CallReturn | EdgeKind::Repeat => ExitKind::RunsInto(at),
+            EdgeKind::Jump | EdgeKind::Taken | EdgeKind::Table => ExitKind::TailCall(Target::Direct(at)),
+        };
+        if !self.around.is_in_region(at) {
+            self.problems.push(Problem::RunsOut { at });
+        }
+        self.exits.push(Exit { from, kind });
+    }
+
+    /// At the block's last instruction, is the stack as it was on entry? Without unwind information nobody knows;
+    /// such code is stubs and assembly, where a jump through a pointer is a tail call.
+    fn frame_is_gone(&self, block: &RegionBlock) -> bool {
+        let image = self.around.image;
+        let Some(fde) = image.fde_at(block.start) else { return true };
+        let on_entry = image.cie(fde).and_then(|cie| cie.entry);
+        match image.cfa_at(last_insn(image, block)) {
+            Some(Cfa::Register { dwarf, offset }) => on_entry == Some(Cfa::Register { dwarf, offset }),
+            _ => false,
+        }
+    }
+
+    fn solve(
+        &self,
+        blocks: &[(RegionBlock, bool)],
+        entries: &[BlockId],
+        space: &mut Workspace,
+    ) -> (LoopForest, Box<[RegSet]>, Box<[RegSet]>) {
+        let isa = self.around.image.isa();
+        let facts = isa.facts();
+        space.pairs.clear();
+        space.pairs.extend(self.edges.iter().map(|edge| (edge.from.0, edge.to.0)));
+        space.graph.rebuild(blocks.len(), &space.pairs);
+        let roots: Vec<u32> = entries.iter().map(|id| id.0).collect();
+        space.dfs.compute(space.graph.forward(), &roots);
+        space.loops.compute(&space.graph, &space.dfs);
+        space.effects.clear();
+        space.effects.extend(blocks.iter().map(|(block, _)| block.effects));
+        space.boundary.clear();
+        space.boundary.resize(blocks.len(), RegSet::EMPTY);
+        let callee = call_effects(isa);
+        for call in &self.calls {
+            let i = call.block.0 as usize;
+            space.effects[i] = space.effects[i].then(callee);
+            // An exception may take the preserved registers to a landing pad.
+            if entries.len() > 1 {
+                space.boundary[i] |= facts.abi.preserved;
+            }
+        }
+        for exit in &self.exits {
+            let kind = match exit.kind {
+                ExitKind::Return => liveness::Exit::Return,
+                ExitKind::TailCall(_) => liveness::Exit::TailCall,
+                ExitKind::NoReturn | ExitKind::Stop => liveness::Exit::Never,
+                ExitKind::RunsInto(_) | ExitKind::Unresolved | ExitKind::Bad(_) => liveness::Exit::Unknown,
+            };
+            space.boundary[exit.from.0 as usize] |= kind.live(facts);
+        }
+        space.liveness.compute(&space.graph, &space.dfs, &space.effects, &space.boundary);
+        (space.loops.compact(), space.liveness.live_ins().into(), space.liveness.live_outs().into())
+    }
+}
+
+fn is_owner(region: &Region, group: &Group) -> bool {
+    group.regions.len() == 1 || !region.is_part
+}
+
+/// The address of a block's last instruction.
+fn last_insn(image: &Image, block: &RegionBlock) -> Svma {
+    let mut last = block.start;
+    if let Some(code) = image.bytes(block.start, u64::from(block.len)) {
+        // The block decoded before.
+        let _ = image.isa().decode(code, block.start, &mut |insn| {
+            last = insn.at;
+            std::ops::ControlFlow::Continue(())
+        });
+    }
+    last
+}
