@@ -14,6 +14,8 @@ pub struct Insn {
     pub len: u8,
     pub flow: Flow,
     pub delay: Delay,
+    /// May write memory (the pushes of calls included).
+    pub stores: bool,
     pub effects: Effects,
 }
 

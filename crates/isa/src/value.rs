@@ -7,7 +7,7 @@
 
 use crate::regs::Reg;
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Expr {
     Const(u64),
     Reg(Reg),
@@ -60,7 +60,7 @@ pub struct Guard {
     pub right: Expr,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Relation {
     Equal,
     NotEqual,

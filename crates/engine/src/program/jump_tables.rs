@@ -13,13 +13,15 @@
 //! Nothing is taken from the order of sections or from instruction patterns.
 
 use lancet_isa::value::{Expr, Place, Relation};
-use lancet_isa::{Flow, Insn, Isa, RegSet, Svma};
+use lancet_isa::{Flow, Insn, Isa, Reg, RegSet, Svma};
+use rustc_hash::FxHashSet;
 
-use super::expr::{Linear, has_load, has_opaque, mentions, simplify, substitute, upper_bound};
+use super::expr::{Linear, has_load, has_opaque, mentions, simplify, substitute, upper_bound, visit};
 use crate::image::Image;
 
-/// States explored for one jump before it is given up.
-const BUDGET: usize = 2_000;
+/// States explored for one jump before it is given up. Real switches need a few; a pointer that is no table's
+/// could be followed through the whole function.
+const BUDGET: usize = 300;
 /// Conditions remembered on a path.
 const MAX_CONDITIONS: usize = 8;
 /// No switch has more entries.
@@ -80,7 +82,7 @@ pub(super) enum Resolution {
     Unknown,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Shape {
     at: u64,
     entry_bits: u8,
@@ -88,28 +90,56 @@ struct Shape {
     base: Option<u64>,
 }
 
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 enum Goal {
     Target(Expr),
     Index(Shape, Expr),
 }
 
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct Condition {
     relation: Relation,
     left: Expr,
     right: Expr,
 }
 
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct State {
     goal: Goal,
     conditions: Vec<Condition>,
 }
 
+/// What a state depends on: an instruction that touches none of it is passed without a look.
+#[derive(Clone, Copy, Default)]
+struct Needs {
+    regs: RegSet,
+    comparison: bool,
+    memory: bool,
+}
+
+impl State {
+    fn needs(&self) -> Needs {
+        let mut needs = Needs::default();
+        let mut see = |part: &Expr| match part {
+            Expr::Reg(Reg::COMPARED | Reg::COMPARED_TO) => needs.comparison = true,
+            Expr::Reg(reg) => needs.regs |= RegSet::of(*reg),
+            Expr::Load { .. } => needs.memory = true,
+            _ => {}
+        };
+        match &self.goal {
+            Goal::Target(expr) | Goal::Index(_, expr) => visit(expr, &mut see),
+        }
+        for condition in &self.conditions {
+            visit(&condition.left, &mut see);
+            visit(&condition.right, &mut see);
+        }
+        needs
+    }
+}
+
 struct Search<'a> {
     view: &'a View<'a>,
-    seen: Vec<(usize, State)>,
+    seen: FxHashSet<(usize, State)>,
     /// A table access with the range of its index, for every path.
     found: Vec<(Shape, Option<(u64, u64)>)>,
     /// Some path ended before the target had the shape of a table access.
@@ -125,7 +155,7 @@ pub(super) fn resolve(view: &View<'_>, block: usize, is_target: &dyn Fn(Svma) ->
         Some(target) => simplify(&target),
         None => return Resolution::Unknown,
     };
-    let mut search = Search { view, seen: Vec::new(), found: Vec::new(), lost: false, lost_indexed: false };
+    let mut search = Search { view, seen: FxHashSet::default(), found: Vec::new(), lost: false, lost_indexed: false };
     let upto = view.blocks[block].len() - 1;
     search.walk(block, upto, State { goal: Goal::Target(target), conditions: Vec::new() });
     search.conclude(jump.at, is_target)
@@ -138,15 +168,23 @@ fn code<'a>(view: &View<'a>, insn: &Insn) -> Option<&'a [u8]> {
 impl Search<'_> {
     /// Follows `state`, which holds before instruction `upto` of `block`, backwards along all paths.
     fn walk(&mut self, block: usize, upto: usize, mut state: State) {
-        if self.settle(&mut state) {
+        if self.settle(block, upto, &mut state) {
             return;
         }
-        for insn in self.view.blocks[block][..upto].iter().rev() {
+        let flags = self.view.isa.facts().flags;
+        let mut needs = state.needs();
+        for (i, insn) in self.view.blocks[block][..upto].iter().enumerate().rev() {
+            let touches = insn.effects.writes.intersects(needs.regs)
+                || needs.comparison && insn.effects.writes.intersects(flags)
+                || needs.memory && insn.stores;
+            if !touches {
+                continue;
+            }
             match self.step_back(insn, &state) {
                 Some(before) => state = before,
                 None => return self.give_up(&state),
             }
-            if self.settle(&mut state) {
+            if self.settle(block, i, &mut state) {
                 return;
             }
             // An opaque value equals itself only where it was made, which was here.
@@ -155,14 +193,14 @@ impl Search<'_> {
                 Goal::Target(expr) | Goal::Index(_, expr) if has_opaque(expr) => return self.give_up(&state),
                 _ => {}
             }
-        }
-        if self.seen.iter().any(|(at, known)| *at == block && *known == state) {
-            return;
+            needs = state.needs();
         }
         if self.seen.len() >= BUDGET || self.view.preds[block].is_empty() {
             return self.give_up(&state);
         }
-        self.seen.push((block, state.clone()));
+        if !self.seen.insert((block, state.clone())) {
+            return;
+        }
         for &(pred, via) in &self.view.preds[block] {
             self.enter(pred, via, state.clone());
         }
@@ -206,7 +244,7 @@ impl Search<'_> {
         for set in &values.sets {
             if let Place::Reg(reg) = set.dst {
                 written = written.without(RegSet::of(reg));
-                if reg == lancet_isa::Reg::COMPARED {
+                if reg == Reg::COMPARED {
                     compared = false;
                 }
             }
@@ -243,9 +281,16 @@ impl Search<'_> {
     }
 
     /// Has the goal been reached? A target that became a table access goes on as its index.
-    fn settle(&mut self, state: &mut State) -> bool {
+    fn settle(&mut self, block: usize, upto: usize, state: &mut State) -> bool {
         if let Goal::Target(expr) = &state.goal {
-            match self.table_access(expr) {
+            let access = self.table_access(expr).or_else(|| {
+                // The table's address often comes from far away: look for it apart from the index.
+                let base = base_register(expr)?;
+                let at = Constants::find(self.view, base, block, upto)?;
+                let with = |part: &Expr| (*part == Expr::Reg(base)).then_some(Expr::Const(at));
+                self.table_access(&substitute(expr, &with)?)
+            });
+            match access {
                 Some((shape, index)) => state.goal = Goal::Index(shape, index),
                 None => return false,
             }
@@ -379,6 +424,70 @@ impl Search<'_> {
     }
 }
 
+/// The register that is added, unscaled, to a scaled one in an address.
+fn base_register(target: &Expr) -> Option<Reg> {
+    let mut base = None;
+    visit(target, &mut |part| {
+        if let Expr::Load { addr, .. } = part {
+            if let [(Expr::Reg(reg), 1), (_, 4 | 8)] | [(_, 4 | 8), (Expr::Reg(reg), 1)] = Linear::of(addr).terms[..] {
+                base = Some(reg);
+            }
+        }
+    });
+    base
+}
+
+/// The constant that a register holds, if every definition that reaches it gives the same one.
+struct Constants<'a> {
+    view: &'a View<'a>,
+    seen: FxHashSet<(usize, Reg)>,
+    value: Option<u64>,
+}
+
+impl Constants<'_> {
+    fn find(view: &View<'_>, reg: Reg, block: usize, upto: usize) -> Option<u64> {
+        let mut search = Constants { view, seen: FxHashSet::default(), value: None };
+        search.walk(reg, block, upto)?;
+        search.value
+    }
+
+    /// `None`: some definition is not that constant.
+    fn walk(&mut self, reg: Reg, block: usize, upto: usize) -> Option<()> {
+        let mut work = vec![(reg, block, upto)];
+        while let Some((reg, block, upto)) = work.pop() {
+            let writes = |insn: &&Insn| insn.effects.writes.contains(reg);
+            match self.view.blocks[block][..upto].iter().enumerate().rev().find(|(_, insn)| writes(insn)) {
+                Some((i, insn)) => match self.definition(insn, reg)? {
+                    Expr::Const(value) if self.value.is_none_or(|known| known == value) => self.value = Some(value),
+                    Expr::Reg(copied) => work.push((copied, block, i)),
+                    _ => return None,
+                },
+                None => {
+                    if self.view.preds[block].is_empty() {
+                        return None;
+                    }
+                    for &(pred, via) in &self.view.preds[block] {
+                        let lost = via == Via::AfterCall && !self.view.isa.facts().abi.preserved.contains(reg);
+                        if lost {
+                            return None;
+                        }
+                        if self.seen.insert((pred, reg)) {
+                            work.push((reg, pred, self.view.blocks[pred].len()));
+                        }
+                    }
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn definition(&self, insn: &Insn, reg: Reg) -> Option<Expr> {
+        let values = self.view.isa.values(code(self.view, insn)?, insn.at);
+        let set = values.sets.iter().find(|set| set.dst == Place::Reg(reg))?;
+        Some(simplify(&set.value))
+    }
+}
+
 /// Drops conditions that depend on what was overwritten. `false`: the goal does.
 fn keep_what_survives(state: &mut State, written: RegSet, compared: bool, memory: bool) -> bool {
     let lost = |expr: &Expr| mentions(expr, written, compared) || memory && has_load(expr);
@@ -391,7 +500,7 @@ fn keep_what_survives(state: &mut State, written: RegSet, compared: bool, memory
 /// An address computed with a scaled register somewhere.
 fn is_indexed(expr: &Expr) -> bool {
     let mut found = false;
-    super::expr::visit(expr, &mut |part| found |= matches!(part, Expr::Mul(_, 2 | 4 | 8)));
+    visit(expr, &mut |part| found |= matches!(part, Expr::Mul(_, 2 | 4 | 8)));
     found
 }
 

@@ -160,10 +160,14 @@ pub(super) fn analyse(around: &Surroundings<'_>, spec: &RegionSpec, scratch: &mu
     spec.entries.iter().for_each(|at| region.add_leader(*at));
     let mut tables = Vec::new();
     let mut pointers = Vec::new();
+    // Code behind a table may lead to another way into its jump: once nothing is new, all are looked at again.
+    let mut again = true;
     loop {
         region.decode_all();
-        if !region.resolve_indirect(&mut tables, &mut pointers) {
-            break;
+        match region.resolve_indirect(&mut tables, &mut pointers, again) {
+            Progress::Nothing if again => break,
+            Progress::Nothing => again = true,
+            Progress::NewCode => again = false,
         }
     }
     let cfg = region.finish(tables, &pointers);
@@ -190,6 +194,12 @@ impl Scratch {
         self.work.clear();
         self.hardware_loops.clear();
     }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Nothing,
+    NewCode,
 }
 
 struct Builder<'a, 's> {
@@ -286,11 +296,11 @@ impl Builder<'_, '_> {
         self.scratch.hardware_loops.iter().find(|(_, last)| *last == at).map(|(first, _)| *first)
     }
 
-    /// Resolves indirect jumps with what is decoded so far; `true` if that led to new code.
-    fn resolve_indirect(&mut self, tables: &mut Vec<JumpTable>, pointers: &mut Vec<Svma>) -> bool {
+    /// Resolves indirect jumps with what is decoded so far: `all`, or only those that were not.
+    fn resolve_indirect(&mut self, tables: &mut Vec<JumpTable>, pointers: &mut Vec<Svma>, all: bool) -> Progress {
         let indirect = |insn: &Insn| matches!(insn.flow, Flow::Jump(Target::Computed));
         if !self.scratch.insns.iter().any(indirect) {
-            return false;
+            return Progress::Nothing;
         }
         self.scratch.leaders.sort_unstable();
         let blocks: Vec<Vec<Insn>> = self.scratch.leaders.iter().map(|leader| self.block_insns(*leader)).collect();
@@ -302,10 +312,15 @@ impl Builder<'_, '_> {
             Some(offset) => !self.is_inside_insn(offset),
             None => (self.around.outside_target)(at),
         };
-        tables.clear();
-        pointers.clear();
+        if all {
+            tables.clear();
+            pointers.clear();
+        }
         for (i, block) in slices.iter().enumerate() {
             let Some(last) = block.last().filter(|insn| indirect(insn)) else { continue };
+            if pointers.contains(&last.at) || tables.iter().any(|table| table.jump == last.at) {
+                continue;
+            }
             match jump_tables::resolve(&view, i, &is_target) {
                 Resolution::Tables(found) => tables.extend(found),
                 Resolution::Pointer | Resolution::PointerArray => pointers.push(last.at),
@@ -316,7 +331,7 @@ impl Builder<'_, '_> {
         for table in tables.iter() {
             table.targets.iter().for_each(|to| self.add_leader(*to));
         }
-        self.scratch.leaders.len() > known
+        if self.scratch.leaders.len() > known { Progress::NewCode } else { Progress::Nothing }
     }
 
     /// Is the byte inside an instruction, and no instruction starts there?

@@ -21,12 +21,14 @@ impl Decode for X86_64 {
         while decoder.can_decode() {
             decoder.decode_out(&mut insn);
             check(&decoder, &insn)?;
+            let (effects, stores) = effects.of(&insn);
             let shown = Insn {
                 at: Svma(insn.ip()),
                 len: insn.len() as u8,
                 flow: flow(&insn),
                 delay: Delay::None,
-                effects: effects.of(&insn),
+                stores,
+                effects,
             };
             if visit(&shown).is_break() {
                 break;

@@ -17,9 +17,14 @@ impl EffectsOf {
         EffectsOf { factory: InstructionInfoFactory::new() }
     }
 
-    pub(super) fn of(&mut self, insn: &Instruction) -> Effects {
+    /// The effects on registers, and whether memory may be written.
+    pub(super) fn of(&mut self, insn: &Instruction) -> (Effects, bool) {
         let mut e = Effects::default();
         let info = self.factory.info_options(insn, InstructionInfoOptions::NO_MEMORY_USAGE);
+        let reads_only = |access| matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess);
+        let stores = insn.is_stack_instruction()
+            || insn.is_string_instruction()
+            || insn.op0_kind() == OpKind::Memory && !reads_only(info.op0_access());
         for used in info.used_registers() {
             let (set, whole) = number(used.register());
             match used.access() {
@@ -54,7 +59,7 @@ impl EffectsOf {
             }
             _ => {}
         }
-        e
+        (e, stores)
     }
 }
 
