@@ -40,9 +40,14 @@ pub(super) struct Region {
     /// For each block: does the call that it ends in return?
     pub(super) returning: Vec<bool>,
     pub(super) noreturn: bool,
+    /// Callers were told that it does not return, before it was analysed again.
+    was_noreturn: bool,
     /// Never returns by what its name says, whatever its code looks like.
     named_noreturn: bool,
+    /// Must be analysed (again).
     dirty: bool,
+    /// What can run of it has changed since its outflows were followed.
+    fresh: bool,
     /// The region it is a part of; itself if it is a function.
     pub(super) owner: u32,
     pub(super) is_part: bool,
@@ -109,11 +114,6 @@ pub(super) fn discover(image: &Image) -> Discovery<'_> {
 }
 
 impl Discovery<'_> {
-    /// The region that starts at an address.
-    pub(super) fn starting_at(&self, at: Svma) -> Option<usize> {
-        self.regions.binary_search_by_key(&at, |region| region.start).ok()
-    }
-
     /// The region whose range an address is in.
     pub(super) fn containing(&self, at: Svma) -> Option<usize> {
         let i = self.regions.partition_point(|region| region.start <= at).checked_sub(1)?;
@@ -137,8 +137,10 @@ impl Discovery<'_> {
                 reached: Vec::new(),
                 returning: Vec::new(),
                 noreturn: false,
+                was_noreturn: false,
                 named_noreturn: named_noreturn(self.image, &seed),
                 dirty: true,
+                fresh: true,
                 owner: NONE,
                 is_part: false,
             });
@@ -183,7 +185,8 @@ impl Discovery<'_> {
         loop {
             self.analyse_dirty(&[]);
             self.settle_noreturn();
-            let flows = self.outflows();
+            let flows = self.outflows(|region| region.fresh);
+            self.regions.iter_mut().for_each(|region| region.fresh = false);
             if !self.follow(&flows) {
                 return;
             }
@@ -203,6 +206,9 @@ impl Discovery<'_> {
             let spec = RegionSpec { start: region.start, end: region.end, entries: region.entries.clone() };
             region.cfg = region::analyse(&around, &spec, scratch);
             region.dirty = false;
+            region.fresh = true;
+            region.was_noreturn = region.noreturn;
+            region.noreturn = region.named_noreturn;
         });
     }
 
@@ -210,7 +216,6 @@ impl Discovery<'_> {
         let starts: Vec<Svma> = self.regions.iter().map(|region| region.start).collect();
         let index = |at: Svma| starts.binary_search(&at).map_or(NONE, |i| i as u32);
         self.regions.par_iter_mut().for_each(|region| {
-            region.noreturn = region.named_noreturn;
             region.callees.clear();
             region.callees.extend(region.cfg.blocks.iter().map(|block| match block.end {
                 End::Call { to: Target::Direct(to), .. } => index(to),
@@ -218,28 +223,28 @@ impl Discovery<'_> {
             }));
         });
         let mut noreturn: Vec<bool> = self.regions.iter().map(|region| region.noreturn).collect();
-        let mut pending: Vec<u32> = (0..self.regions.len() as u32).collect();
+        let mut pending: Vec<u32> = (0..starts.len() as u32).filter(|i| self.regions[*i as usize].fresh).collect();
         while !pending.is_empty() {
             let this = &*self;
             let results: Vec<Run> =
                 pending.par_iter().map(|&i| this.run(&this.regions[i as usize], &noreturn)).collect();
-            let mut newly = vec![false; self.regions.len()];
+            let mut changed = vec![false; self.regions.len()];
             for (i, run) in pending.iter().zip(results) {
                 let i = *i as usize;
-                self.regions[i].reached = run.reached;
-                self.regions[i].returning = run.returning;
-                if !run.returns && !noreturn[i] {
-                    noreturn[i] = true;
-                    newly[i] = true;
-                }
+                let region = &mut self.regions[i];
+                region.fresh |= region.reached != run.reached;
+                region.reached = run.reached;
+                region.returning = run.returning;
+                noreturn[i] = !run.returns;
+                changed[i] = std::mem::replace(&mut region.was_noreturn, noreturn[i]) != noreturn[i];
             }
-            if !newly.contains(&true) {
+            if !changed.contains(&true) {
                 break;
             }
             let this = &*self;
             pending = (0..self.regions.len() as u32)
                 .into_par_iter()
-                .filter(|&i| this.depends_on(&this.regions[i as usize], &newly))
+                .filter(|&i| this.depends_on(&this.regions[i as usize], &changed))
                 .collect();
         }
         for (region, noreturn) in self.regions.iter_mut().zip(noreturn) {
@@ -311,7 +316,7 @@ impl Discovery<'_> {
     }
 
     /// Everything that the code that can run calls or jumps to outside its region.
-    fn outflows(&self) -> Vec<Outflow> {
+    fn outflows(&self, wanted: impl Fn(&Region) -> bool + Sync) -> Vec<Outflow> {
         let of_region = |(i, region): (usize, &Region)| {
             let mut flows = Vec::new();
             for (block, _) in region.cfg.blocks.iter().zip(&region.reached).filter(|(_, reached)| **reached) {
@@ -338,7 +343,7 @@ impl Discovery<'_> {
             flows.dedup_by_key(|flow| (flow.to, flow.kind as u8));
             flows
         };
-        self.regions.par_iter().enumerate().flat_map_iter(of_region).collect()
+        self.regions.par_iter().enumerate().filter(|(_, region)| wanted(region)).flat_map_iter(of_region).collect()
     }
 
     /// Makes regions and entries from outflows; `false` if there was nothing new.
@@ -495,7 +500,7 @@ impl Discovery<'_> {
     /// pointed to or named, jumped to from one function only, and either it jumps back into the middle of that
     /// function, or it is reached by a conditional jump and is not aligned as functions are.
     fn adopt_parts(&mut self) {
-        let flows = self.outflows();
+        let flows = self.outflows(|_| true);
         let count = self.regions.len();
         let mut called = vec![false; count];
         let mut source = vec![NONE; count];
