@@ -14,27 +14,12 @@ use super::region::{End, RegionBlock};
 use crate::image::{Cfa, Image};
 
 /// Turns regions into functions, giving the regions' memory back on the way.
-pub(super) fn functions(mut found: Discovery<'_>) -> Vec<Func> {
-    let mut groups: Vec<Group> = Vec::new();
-    let mut place = vec![usize::MAX; found.regions.len()];
-    let regions = std::mem::take(&mut found.regions);
-    let known: Vec<Start> = regions.iter().map(|r| Start { at: r.start, end: r.end }).collect();
-    for (i, region) in regions.iter().enumerate() {
-        if region.owner as usize == i {
-            place[i] = groups.len();
-            groups.push(Group { regions: Vec::new() });
-        }
-    }
-    for region in regions {
-        let group = place[region.owner as usize];
-        groups[group].regions.push(region);
-    }
+pub(super) fn functions(found: Discovery<'_>) -> Vec<Func> {
+    let mut known: Vec<Part> = found.regions.iter().flat_map(|region| region.parts.iter().copied()).collect();
+    known.sort_by_key(|part| part.start);
     let around = Around { image: found.image, known };
-    groups
-        .into_par_iter()
-        .map_init(Workspace::default, |space, group| Builder::build(&around, group, space))
-        .filter_map(|func| func)
-        .collect()
+    let build = |space: &mut Workspace, region| Builder::build(&around, region, space);
+    found.regions.into_par_iter().map_init(Workspace::default, build).collect()
 }
 
 /// The effects of a callee that keeps to the calling convention. It kills nothing: a compiler that sees both sides
@@ -44,25 +29,16 @@ pub(super) fn call_effects(isa: &dyn Isa) -> Effects {
     Effects { reads: abi.arguments, kills: RegSet::EMPTY, writes: !abi.preserved }
 }
 
-/// The regions of one function.
-struct Group {
-    regions: Vec<Region>,
-}
-
-struct Start {
-    at: Svma,
-    end: Svma,
-}
-
 struct Around<'a> {
     image: &'a Image,
-    known: Vec<Start>,
+    /// Every part of every function, by address.
+    known: Vec<Part>,
 }
 
 impl Around<'_> {
     fn is_in_region(&self, at: Svma) -> bool {
-        let i = self.known.partition_point(|start| start.at <= at);
-        i > 0 && at < self.known[i - 1].end
+        let i = self.known.partition_point(|part| part.start <= at);
+        i > 0 && self.known[i - 1].contains(at)
     }
 }
 
@@ -87,25 +63,17 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn build(around: &Around<'_>, group: Group, space: &mut Workspace) -> Option<Func> {
-        let owner = group.regions.iter().find(|region| is_owner(region, &group))?;
-        let (entry, found_by, never_returns) = (owner.start, owner.found_by, owner.noreturn);
+    fn build(around: &Around<'_>, mut region: Region, space: &mut Workspace) -> Func {
+        let entry = region.start();
+        region.parts[0].end = region.code_end().max(entry + 1);
         // With each block: does the call that it ends in return?
-        let mut blocks: Vec<(RegionBlock, bool)> = Vec::new();
-        let mut tables: Vec<JumpTable> = Vec::new();
-        let mut parts: Vec<Part> = Vec::new();
-        let mut entered: Vec<Svma> = Vec::new();
-        for mut region in group.regions {
-            parts.push(Part { start: region.start, end: region.code_end().max(region.start) });
-            entered.extend(region.entries.iter().copied());
-            let known = region.reached.iter().zip(&region.returning);
-            let runs = region.cfg.blocks.drain(..).zip(known).filter(|(_, (reached, _))| **reached);
-            blocks.extend(runs.map(|(block, (_, returning))| (block, *returning)));
-            tables.append(&mut region.cfg.tables);
-        }
-        blocks.sort_by_key(|(block, _)| block.start);
+        let known = region.reached.iter().zip(&region.returning);
+        let runs = region.cfg.blocks.drain(..).zip(known).filter(|(_, (reached, _))| **reached);
+        let blocks: Vec<(RegionBlock, bool)> = runs.map(|(block, (_, returning))| (block, *returning)).collect();
+        let mut tables = std::mem::take(&mut region.cfg.tables);
         tables.retain(|table| {
-            blocks.iter().any(|(block, _)| block.end_address() > table.jump && block.start <= table.jump)
+            let next = blocks.partition_point(|(block, _)| block.start <= table.jump);
+            next > 0 && blocks[next - 1].0.end_address() > table.jump
         });
         let starts = blocks.iter().map(|(block, _)| block.start).collect();
         let mut builder =
@@ -117,13 +85,13 @@ impl Builder<'_> {
             builder.end_block(BlockId(i as u32), block, *returning, &tables);
         }
         let mut entries: Vec<BlockId> = builder.find(entry).into_iter().collect();
-        let main = entries.first().copied();
-        entries.extend(entered.iter().filter_map(|at| builder.find(*at)).filter(|id| Some(*id) != main));
+        let others = region.pads.iter().chain(&region.entries).filter_map(|at| builder.find(*at));
+        entries.extend(others.filter(|id| builder.starts[id.0 as usize] != entry));
         let (loops, live_in, live_out) = builder.solve(&blocks, &entries, space);
-        Some(Func {
+        Func {
             entry,
-            found_by,
-            parts: parts.into(),
+            found_by: region.found_by,
+            parts: region.parts.into(),
             changes: blocks.iter().fold(RegSet::EMPTY, |set, (block, _)| set | block.effects.writes),
             blocks: numbered.into(),
             edges: builder.edges.into(),
@@ -133,10 +101,10 @@ impl Builder<'_> {
             tables: tables.into(),
             loops,
             problems: builder.problems.into(),
-            never_returns,
+            never_returns: region.noreturn,
             live_in,
             live_out,
-        })
+        }
     }
 
     fn find(&self, at: Svma) -> Option<BlockId> {
@@ -256,10 +224,6 @@ impl Builder<'_> {
         space.liveness.compute(&space.graph, &space.dfs, &space.effects, &space.boundary);
         (space.loops.compact(), space.liveness.live_ins().into(), space.liveness.live_outs().into())
     }
-}
-
-fn is_owner(region: &Region, group: &Group) -> bool {
-    group.regions.len() == 1 || !region.is_part
 }
 
 /// The address of a block's last instruction.

@@ -19,9 +19,11 @@ use rustc_hash::FxHashSet;
 use super::expr::{Linear, has_load, has_opaque, mentions, simplify, substitute, upper_bound, visit};
 use crate::image::Image;
 
-/// States explored for one jump before it is given up. Real switches need a few; a pointer that is no table's
-/// could be followed through the whole function.
-const BUDGET: usize = 300;
+/// Blocks walked for one jump before it is given up. Real switches need a few; a pointer that is no table's could be
+/// followed through the whole function.
+const MAX_WALKS: usize = 400;
+/// Blocks walked to find what bounds an index: the check stands close to the jump.
+const MAX_INDEX_WALKS: usize = 100;
 /// Conditions remembered on a path.
 const MAX_CONDITIONS: usize = 8;
 /// No switch has more entries.
@@ -142,20 +144,37 @@ struct Search<'a> {
     seen: FxHashSet<(usize, State)>,
     /// A table access with the range of its index, for every path.
     found: Vec<(Shape, Option<(u64, u64)>)>,
+    walks: usize,
+    index_walks: usize,
+    /// A path left the index unbounded: nothing more can be learnt.
+    open: bool,
     /// Some path ended before the target had the shape of a table access.
     lost: bool,
     /// ... and the target was computed with an index there.
     lost_indexed: bool,
 }
 
-/// Resolves the indirect jump that ends `block`. `is_target` tells whether the function may continue there.
-pub(super) fn resolve(view: &View<'_>, block: usize, is_target: &dyn Fn(Svma) -> bool) -> Resolution {
+/// May the function continue there? The flag tells whether the index is known to be in bounds: what is read past the
+/// end of a table must not pass for a target in some other part of the text.
+pub(super) type IsTarget<'a> = dyn Fn(Svma, bool) -> bool + 'a;
+
+/// Resolves the indirect jump that ends `block`.
+pub(super) fn resolve(view: &View<'_>, block: usize, is_target: &IsTarget<'_>) -> Resolution {
     let Some(jump) = view.blocks[block].last() else { return Resolution::Unknown };
     let target = match code(view, jump).and_then(|code| view.isa.jump_target(code, jump.at)) {
         Some(target) => simplify(&target),
         None => return Resolution::Unknown,
     };
-    let mut search = Search { view, seen: FxHashSet::default(), found: Vec::new(), lost: false, lost_indexed: false };
+    let mut search = Search {
+        view,
+        seen: FxHashSet::default(),
+        found: Vec::new(),
+        walks: 0,
+        index_walks: 0,
+        open: false,
+        lost: false,
+        lost_indexed: false,
+    };
     let upto = view.blocks[block].len() - 1;
     search.walk(block, upto, State { goal: Goal::Target(target), conditions: Vec::new() });
     search.conclude(jump.at, is_target)
@@ -168,6 +187,11 @@ fn code<'a>(view: &View<'a>, insn: &Insn) -> Option<&'a [u8]> {
 impl Search<'_> {
     /// Follows `state`, which holds before instruction `upto` of `block`, backwards along all paths.
     fn walk(&mut self, block: usize, upto: usize, mut state: State) {
+        if self.open {
+            return;
+        }
+        self.walks += 1;
+        self.index_walks += usize::from(matches!(state.goal, Goal::Index(..)));
         if self.settle(block, upto, &mut state) {
             return;
         }
@@ -195,7 +219,8 @@ impl Search<'_> {
             }
             needs = state.needs();
         }
-        if self.seen.len() >= BUDGET || self.view.preds[block].is_empty() {
+        let spent = self.walks >= MAX_WALKS || self.index_walks >= MAX_INDEX_WALKS;
+        if spent || self.view.preds[block].is_empty() {
             return self.give_up(&state);
         }
         if !self.seen.insert((block, state.clone())) {
@@ -312,6 +337,7 @@ impl Search<'_> {
             }
             Goal::Index(shape, index) => {
                 let limit = upper_bound(index);
+                self.open |= limit >= MAX_ENTRIES;
                 self.found.push((*shape, (limit < MAX_ENTRIES).then_some((0, limit))));
             }
         }
@@ -342,7 +368,7 @@ impl Search<'_> {
             .then(|| (Shape { at: sum.constant, entry_bits: bits, scale: *scale, base }, index.clone()))
     }
 
-    fn conclude(self, jump: Svma, is_target: &dyn Fn(Svma) -> bool) -> Resolution {
+    fn conclude(self, jump: Svma, is_target: &IsTarget<'_>) -> Resolution {
         if self.found.is_empty() {
             return if self.lost_indexed { Resolution::Unknown } else { Resolution::Pointer };
         }
@@ -365,20 +391,15 @@ impl Search<'_> {
         for (shape, range) in shapes {
             match self.read(jump, shape, range, is_target) {
                 Some(table) => tables.push(table),
-                None if self.first_entry_is_code(shape) => return Resolution::PointerArray,
+                // Not even its first entry is in the function: these are pointers to functions, or none.
+                None if shape.base.is_none() && shape.entry_bits == 64 => return Resolution::PointerArray,
                 None => return Resolution::Unknown,
             }
         }
         Resolution::Tables(tables)
     }
 
-    fn read(
-        &self,
-        jump: Svma,
-        shape: Shape,
-        range: Option<(u64, u64)>,
-        is_target: &dyn Fn(Svma) -> bool,
-    ) -> Option<JumpTable> {
+    fn read(&self, jump: Svma, shape: Shape, range: Option<(u64, u64)>, is_target: &IsTarget<'_>) -> Option<JumpTable> {
         let (first, last) = range.unwrap_or((0, MAX_ENTRIES));
         let at = Svma(shape.at.wrapping_add(first.wrapping_mul(shape.scale)));
         let stop = self.view.stops.partition_point(|stop| *stop <= at);
@@ -389,7 +410,7 @@ impl Search<'_> {
             let entry = at + i.wrapping_mul(shape.scale);
             let past_stop = range.is_none() && stop.is_some_and(|stop| entry >= stop);
             match self.entry(shape, entry) {
-                Some(target) if !past_stop && is_target(target) => targets.push(target),
+                Some(target) if !past_stop && is_target(target, range.is_some()) => targets.push(target),
                 _ => {
                     bound = Bound::Content;
                     break;
@@ -417,11 +438,6 @@ impl Search<'_> {
             None => Svma(word),
         })
     }
-
-    fn first_entry_is_code(&self, shape: Shape) -> bool {
-        let Some(target) = self.entry(shape, Svma(shape.at)) else { return false };
-        shape.base.is_none() && self.view.image.is_code(target)
-    }
 }
 
 /// The register that is added, unscaled, to a scaled one in an address.
@@ -430,7 +446,8 @@ fn base_register(target: &Expr) -> Option<Reg> {
     visit(target, &mut |part| {
         if let Expr::Load { addr, .. } = part {
             if let [(Expr::Reg(reg), 1), (_, 4 | 8)] | [(_, 4 | 8), (Expr::Reg(reg), 1)] = Linear::of(addr).terms[..] {
-                base = Some(reg);
+                // The outermost access is the table's; its index may come from an array of its own.
+                base = base.or(Some(reg));
             }
         }
     });
@@ -497,11 +514,16 @@ fn keep_what_survives(state: &mut State, written: RegSet, compared: bool, memory
     }
 }
 
-/// An address computed with a scaled register somewhere.
-fn is_indexed(expr: &Expr) -> bool {
-    let mut found = false;
-    visit(expr, &mut |part| found |= matches!(part, Expr::Mul(_, 2 | 4 | 8)));
-    found
+/// Could this be an entry of a jump table? Strides other than an entry's are those of arrays of structures.
+fn is_indexed(target: &Expr) -> bool {
+    let scaled = |load: &Expr| match load {
+        Expr::Load { addr, bits } => Linear::of(addr).terms.iter().any(|(_, factor)| *factor == u64::from(bits / 8)),
+        _ => false,
+    };
+    Linear::of(target).terms.iter().any(|(atom, _)| match atom {
+        Expr::Extend { value, .. } => scaled(value),
+        atom => scaled(atom),
+    })
 }
 
 /// The range of `index` under the conditions, if they bound it.

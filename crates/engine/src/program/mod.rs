@@ -8,12 +8,14 @@
 //! A [`Program`] holds no instructions: a block knows its bytes, and decoding them again is cheaper than keeping
 //! them ([`Program::insns`]). Addresses are as stated in the file.
 
+mod adopt;
 mod assemble;
 pub mod dfs;
 mod discover;
 pub mod dom;
 mod expr;
 mod func;
+mod gaps;
 pub mod graph;
 mod jump_tables;
 pub mod liveness;

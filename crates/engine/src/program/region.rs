@@ -13,21 +13,21 @@ use std::ops::ControlFlow;
 
 use lancet_isa::{Effects, Flow, Insn, Isa, Svma, Target};
 
+use super::func::Part;
 use super::jump_tables::{self, JumpTable, Resolution, Via, View};
 use crate::image::Image;
 
 #[derive(Clone, Debug)]
-pub(super) struct RegionSpec {
-    pub(super) start: Svma,
-    /// Nothing at or behind this address belongs to the region.
-    pub(super) end: Svma,
+pub(super) struct RegionSpec<'a> {
+    /// What belongs to the region: its main part first, then parts that were found elsewhere.
+    pub(super) parts: &'a [Part],
     /// Where control may enter besides the start: landing pads, jumps from elsewhere.
-    pub(super) entries: Vec<Svma>,
+    pub(super) entries: &'a [Svma],
 }
 
 #[derive(Debug, Default)]
 pub(super) struct RegionCfg {
-    /// By address. The first is at the region's start unless that did not decode.
+    /// By address.
     pub(super) blocks: Vec<RegionBlock>,
     pub(super) tables: Vec<JumpTable>,
 }
@@ -132,10 +132,13 @@ impl RegionCfg {
 }
 
 /// Buffers that one worker reuses for all its regions.
+///
+/// Instructions are found by *offset*: the parts of the region stand one behind the other, each followed by a gap
+/// longer than any instruction, so that running out of a part never runs into the next.
 #[derive(Default)]
 pub(super) struct Scratch {
     insns: Vec<Insn>,
-    /// Index + 1 into `insns` of the instruction that starts at this offset of the region.
+    /// Index + 1 into `insns` of the instruction that starts at this offset.
     at_offset: Vec<u32>,
     leaders: Vec<u32>,
     is_leader: Vec<bool>,
@@ -147,16 +150,27 @@ pub(super) struct Surroundings<'a> {
     pub(super) image: &'a Image,
     /// May a table of this region point there, though it is outside? (A cold part.)
     pub(super) outside_target: &'a (dyn Fn(Svma) -> bool + Sync),
+    /// Does a call come back, as far as is known?
+    pub(super) returns: &'a (dyn Fn(Target) -> bool + Sync),
     /// See [`View::stops`].
     pub(super) stops: &'a [Svma],
 }
 
-pub(super) fn analyse(around: &Surroundings<'_>, spec: &RegionSpec, scratch: &mut Scratch) -> RegionCfg {
-    let code = around.image.bytes_from(spec.start).unwrap_or(&[]);
-    let len = usize::try_from(spec.end - spec.start).unwrap_or(usize::MAX).min(code.len()).min(u32::MAX as usize - 1);
-    scratch.begin(len);
-    let mut region = Builder { around, isa: around.image.isa(), start: spec.start, code: &code[..len], scratch };
-    region.add_leader(spec.start);
+pub(super) fn analyse(around: &Surroundings<'_>, spec: &RegionSpec<'_>, scratch: &mut Scratch) -> RegionCfg {
+    let mut slices = Vec::with_capacity(spec.parts.len());
+    let mut base = 0;
+    for part in spec.parts {
+        let code = around.image.bytes_from(part.start).unwrap_or(&[]);
+        let len = usize::try_from(part.size()).unwrap_or(usize::MAX).min(code.len());
+        if base + len + GAP > u32::MAX as usize {
+            break;
+        }
+        slices.push(Slice { start: part.start, base: base as u32, code: &code[..len] });
+        base += len + GAP;
+    }
+    scratch.begin(base);
+    let mut region = Builder { around, isa: around.image.isa(), slices, scratch };
+    spec.parts.iter().take(1).for_each(|part| region.add_leader(part.start));
     spec.entries.iter().for_each(|at| region.add_leader(*at));
     let mut tables = Vec::new();
     let mut pointers = Vec::new();
@@ -171,9 +185,12 @@ pub(super) fn analyse(around: &Surroundings<'_>, spec: &RegionSpec, scratch: &mu
         }
     }
     let cfg = region.finish(tables, &pointers);
-    scratch.clear(spec.start);
+    region.clear();
     cfg
 }
+
+/// Between the offsets of two parts; no instruction of any kind is longer.
+const GAP: usize = 16;
 
 impl Scratch {
     fn begin(&mut self, len: usize) {
@@ -181,18 +198,6 @@ impl Scratch {
             self.at_offset.resize(len, 0);
             self.is_leader.resize(len, false);
         }
-    }
-
-    /// Leaves the large buffers zeroed, at a cost in proportion to what was used of them.
-    fn clear(&mut self, start: Svma) {
-        for insn in self.insns.drain(..) {
-            self.at_offset[(insn.at - start) as usize] = 0;
-        }
-        for leader in self.leaders.drain(..) {
-            self.is_leader[leader as usize] = false;
-        }
-        self.work.clear();
-        self.hardware_loops.clear();
     }
 }
 
@@ -202,18 +207,52 @@ enum Progress {
     NewCode,
 }
 
+/// The code of one part, and the offset of its first byte.
+#[derive(Clone, Copy)]
+struct Slice<'a> {
+    start: Svma,
+    base: u32,
+    code: &'a [u8],
+}
+
 struct Builder<'a, 's> {
     around: &'a Surroundings<'a>,
     isa: &'static dyn Isa,
-    start: Svma,
-    code: &'a [u8],
+    slices: Vec<Slice<'a>>,
     scratch: &'s mut Scratch,
 }
 
-impl Builder<'_, '_> {
+impl<'a> Builder<'a, '_> {
+    /// Leaves the large buffers zeroed, at a cost in proportion to what was used of them.
+    fn clear(&mut self) {
+        for i in 0..self.scratch.insns.len() {
+            if let Some(offset) = self.offset(self.scratch.insns[i].at) {
+                self.scratch.at_offset[offset as usize] = 0;
+            }
+        }
+        self.scratch.insns.clear();
+        for leader in self.scratch.leaders.drain(..) {
+            self.scratch.is_leader[leader as usize] = false;
+        }
+        self.scratch.work.clear();
+        self.scratch.hardware_loops.clear();
+    }
+
     fn offset(&self, at: Svma) -> Option<u32> {
-        let offset = at - self.start;
-        (offset < self.code.len() as u64).then_some(offset as u32)
+        self.slices.iter().find_map(|slice| {
+            let offset = at - slice.start;
+            (offset < slice.code.len() as u64).then(|| slice.base + offset as u32)
+        })
+    }
+
+    fn slice(&self, offset: u32) -> Slice<'a> {
+        let i = self.slices.partition_point(|slice| slice.base <= offset);
+        self.slices[i.saturating_sub(1)]
+    }
+
+    fn address(&self, offset: u32) -> Svma {
+        let slice = self.slice(offset);
+        slice.start + u64::from(offset - slice.base)
     }
 
     fn add_leader(&mut self, at: Svma) {
@@ -242,14 +281,14 @@ impl Builder<'_, '_> {
 
     /// Decodes up to a block's end or to something decoded before.
     fn decode_from(&mut self, from: u32) {
-        let (start, code) = (self.start, self.code);
-        let at = start + u64::from(from);
+        let Slice { start, base, code } = self.slice(from);
+        let at = self.address(from);
         let mut last = Flow::Next;
         let mut end = at;
         let scratch = &mut *self.scratch;
         // What fails to decode is found again, as a gap behind the last instruction, when blocks are built.
-        let _ = self.isa.decode(&code[from as usize..], at, &mut |insn| {
-            let slot = &mut scratch.at_offset[(insn.at - start) as usize];
+        let _ = self.isa.decode(&code[(from - base) as usize..], at, &mut |insn| {
+            let slot = &mut scratch.at_offset[base as usize + (insn.at - start) as usize];
             if *slot != 0 {
                 return ControlFlow::Break(());
             }
@@ -272,8 +311,8 @@ impl Builder<'_, '_> {
                 self.add_leader(first);
                 self.add_leader(end);
             }
-            Flow::Call(_) => self.add_leader(end),
-            Flow::Jump(_) | Flow::Return | Flow::Stop | Flow::Next | Flow::System => {}
+            Flow::Call(to) if (self.around.returns)(to) => self.add_leader(end),
+            Flow::Call(_) | Flow::Jump(_) | Flow::Return | Flow::Stop | Flow::Next | Flow::System => {}
         }
     }
 
@@ -305,12 +344,13 @@ impl Builder<'_, '_> {
         self.scratch.leaders.sort_unstable();
         let blocks: Vec<Vec<Insn>> = self.scratch.leaders.iter().map(|leader| self.block_insns(*leader)).collect();
         let slices: Vec<&[Insn]> = blocks.iter().map(Vec::as_slice).collect();
-        let preds = self.predecessors(&slices, tables);
+        let mut preds = self.predecessors(&slices, tables);
+        self.throw_to_landing_pads(&slices, &mut preds);
         let view =
             View { isa: self.isa, image: self.around.image, blocks: &slices, preds: &preds, stops: self.around.stops };
-        let is_target = |at: Svma| match self.offset(at) {
+        let is_target = |at: Svma, in_bounds: bool| match self.offset(at) {
             Some(offset) => !self.is_inside_insn(offset),
-            None => (self.around.outside_target)(at),
+            None => in_bounds && (self.around.outside_target)(at),
         };
         if all {
             tables.clear();
@@ -362,7 +402,8 @@ impl Builder<'_, '_> {
                     add(to, Via::Taken);
                     add(last.end(), Via::NotTaken);
                 }
-                Flow::Call(_) => add(last.end(), Via::AfterCall),
+                Flow::Call(to) if (self.around.returns)(to) => add(last.end(), Via::AfterCall),
+                Flow::Call(_) => {}
                 Flow::Jump(_) => {
                     let of_jump = tables.iter().filter(|table| table.jump == last.at);
                     of_jump.flat_map(|table| table.targets.iter()).for_each(|to| add(*to, Via::Other));
@@ -371,6 +412,24 @@ impl Builder<'_, '_> {
             }
         }
         preds
+    }
+
+    /// An exception comes from the calls that the landing pad is for, with the registers that calls preserve.
+    fn throw_to_landing_pads(&self, blocks: &[&[Insn]], preds: &mut [Vec<(usize, Via)>]) {
+        let image = self.around.image;
+        for slice in &self.slices {
+            let Some(fde) = image.fde_at(slice.start).filter(|fde| fde.lsda.is_some()) else { continue };
+            for site in image.landing_pads(fde) {
+                let pad = self.offset(site.pad).and_then(|offset| self.scratch.leaders.binary_search(&offset).ok());
+                let Some(pad) = pad else { continue };
+                for (i, block) in blocks.iter().enumerate() {
+                    let last = block.last().filter(|insn| matches!(insn.flow, Flow::Call(_)));
+                    if last.is_some_and(|insn| insn.at >= site.start && insn.at - site.start < site.len) {
+                        preds[pad].push((i, Via::AfterCall));
+                    }
+                }
+            }
+        }
     }
 
     fn finish(&mut self, tables: Vec<JumpTable>, pointers: &[Svma]) -> RegionCfg {
@@ -382,6 +441,8 @@ impl Builder<'_, '_> {
                 blocks.push(block);
             }
         }
+        // Offsets follow the order of the parts, which is not that of addresses.
+        blocks.sort_by_key(|block| block.start);
         RegionCfg { blocks, tables }
     }
 
@@ -392,7 +453,7 @@ impl Builder<'_, '_> {
         let mut at = leader;
         let mut last: Option<&Insn> = None;
         let end = loop {
-            let Some(insn) = self.insn_at(at) else { break End::Bad(self.start + u64::from(at)) };
+            let Some(insn) = self.insn_at(at) else { break End::Bad(self.address(at)) };
             effects = effects.then(insn.effects);
             count += 1;
             at += u32::from(insn.len);
@@ -404,18 +465,13 @@ impl Builder<'_, '_> {
             if insn.flow.ends_block() {
                 break self.end_of(insn, tables, pointers);
             }
-            if self.scratch.is_leader.get(at as usize).copied().unwrap_or(false) || at as usize >= self.code.len() {
+            if self.scratch.is_leader[at as usize] || self.offset(next).is_none() {
                 break End::Fall(next);
             }
         };
         let last = last?;
-        Some(RegionBlock {
-            start: self.start + u64::from(leader),
-            len: (last.end() - self.start) as u32 - leader,
-            insns: count,
-            effects,
-            end,
-        })
+        let start = self.address(leader);
+        Some(RegionBlock { start, len: (last.end() - start) as u32, insns: count, effects, end })
     }
 
     fn end_of(&self, insn: &Insn, tables: &[JumpTable], pointers: &[Svma]) -> End {

@@ -1,0 +1,137 @@
+//! Parts of functions that stand elsewhere.
+//!
+//! GCC moves the unlikely blocks of a function away, with an FDE of their own. Most of these say so by starting with a
+//! frame. One that starts without is told from a function by how it is reached: never called, pointed to or named,
+//! jumped to from one function only, and either it jumps back into the middle of that function, or it is reached by a
+//! conditional jump and is not aligned as functions are.
+
+use super::FoundBy;
+use super::discover::{Discovery, NONE, OutflowKind, Region};
+
+/// How a region is reached from others.
+#[derive(Clone, Default)]
+struct Reached {
+    called: bool,
+    /// The first region that jumps to it.
+    from: Option<u32>,
+    /// ... and others do.
+    from_several: bool,
+    by_jump: bool,
+    by_branch: bool,
+    /// The regions into whose middle it jumps.
+    jumps_into: Vec<u32>,
+}
+
+impl Discovery<'_> {
+    /// Finds the regions that are parts of others, and joins them.
+    pub(super) fn adopt_parts(&mut self) {
+        let owners = self.owners();
+        if owners.iter().enumerate().all(|(i, owner)| *owner as usize == i) {
+            return;
+        }
+        let mut parts: Vec<(u32, Region)> = Vec::new();
+        let mut functions: Vec<Region> = Vec::with_capacity(owners.len());
+        let mut place = vec![NONE; owners.len()];
+        for (i, region) in std::mem::take(&mut self.regions).into_iter().enumerate() {
+            if owners[i] as usize == i {
+                place[i] = functions.len() as u32;
+                functions.push(region);
+            } else {
+                parts.push((owners[i], region));
+            }
+        }
+        for (owner, part) in parts {
+            join(&mut functions[place[owner as usize] as usize], part);
+        }
+        self.regions = functions;
+        self.reindex();
+        // Jumps between a function and its parts are not entries any more.
+        for region in &mut self.regions {
+            if !std::mem::take(&mut region.entries).is_empty() {
+                region.fresh = true;
+            }
+        }
+        let mut entries = Vec::new();
+        for flow in self.outflows(|_| true) {
+            let into = self.containing(flow.to).filter(|to| *to != flow.from as usize);
+            entries.extend(into.filter(|to| self.regions[*to].start() != flow.to).map(|to| (to, flow.to)));
+        }
+        entries.sort_unstable();
+        entries.dedup();
+        for (region, at) in entries {
+            self.regions[region].entries.push(at);
+        }
+    }
+
+    /// For each region: the function it is a part of, or itself.
+    fn owners(&self) -> Vec<u32> {
+        let reached = self.how_reached();
+        let count = self.regions.len() as u32;
+        let direct: Vec<u32> = (0..count).map(|i| owner(&self.regions[i as usize], i, &reached[i as usize])).collect();
+        // A part of a part belongs to the function; a ring of parts is no function's.
+        let settle = |i: u32| {
+            let last = (0..16).fold(i, |at, _| direct[at as usize]);
+            if direct[last as usize] == last { last } else { i }
+        };
+        (0..count).map(settle).collect()
+    }
+
+    fn how_reached(&self) -> Vec<Reached> {
+        let mut reached = vec![Reached::default(); self.regions.len()];
+        for flow in self.outflows(|_| true) {
+            let Some(to) = self.containing(flow.to) else { continue };
+            let at_start = self.regions[to].start() == flow.to;
+            if flow.kind == OutflowKind::Call {
+                reached[to].called |= at_start;
+                continue;
+            }
+            if flow.from as usize == to {
+                continue;
+            }
+            if !at_start {
+                reached[flow.from as usize].jumps_into.push(to as u32);
+                if !self.regions[to].part {
+                    continue;
+                }
+            }
+            let into = &mut reached[to];
+            into.from_several |= into.from.is_some_and(|from| from != flow.from);
+            // What a jump table seems to say counts only if nothing else does.
+            let surer = flow.kind != OutflowKind::Other && !into.by_jump;
+            into.from = if surer { Some(flow.from) } else { into.from.or(Some(flow.from)) };
+            into.by_jump |= flow.kind != OutflowKind::Other;
+            into.by_branch |= flow.kind == OutflowKind::Branch;
+        }
+        reached
+    }
+}
+
+fn owner(region: &Region, itself: u32, reached: &Reached) -> u32 {
+    let Some(from) = reached.from.filter(|_| !reached.called && !region.referenced) else { return itself };
+    let aligned = region.start().0 % 16 == 0;
+    let looks_like_one = region.found_by == FoundBy::Fde
+        && !reached.from_several
+        && (reached.jumps_into.contains(&from) || reached.by_branch && !aligned);
+    if region.part || looks_like_one { from } else { itself }
+}
+
+fn join(function: &mut Region, mut part: Region) {
+    // A jump that one of them could not resolve may be clear from both.
+    function.dirty |= function.is_open() || part.is_open();
+    function.fresh = true;
+    function.exact |= part.exact;
+    function.parts.append(&mut part.parts);
+    function.pads.append(&mut part.pads);
+    let mut blocks: Vec<_> = std::mem::take(&mut function.cfg.blocks)
+        .into_iter()
+        .zip(std::mem::take(&mut function.reached).into_iter().zip(std::mem::take(&mut function.returning)))
+        .chain(part.cfg.blocks.into_iter().zip(part.reached.into_iter().zip(part.returning)))
+        .collect();
+    blocks.sort_by_key(|(block, _)| block.start);
+    for (block, (reached, returning)) in blocks {
+        function.cfg.blocks.push(block);
+        function.reached.push(reached);
+        function.returning.push(returning);
+    }
+    function.cfg.tables.append(&mut part.cfg.tables);
+}

@@ -1,0 +1,95 @@
+//! Hidden procedures: code that neither tables nor calls lead to, but a pointer does.
+//!
+//! Hand-written assembly without unwind information, entered only through a table of functions or an address that an
+//! instruction takes. Looked for last, and only in what nothing else covers, so that it costs no precision.
+
+use lancet_isa::Svma;
+use rayon::prelude::*;
+
+use super::FoundBy;
+use super::discover::{Discovery, Region, is_padding};
+use super::seeds::Seed;
+use crate::image::RelocKind;
+
+impl Discovery<'_> {
+    /// Code that nothing covers, and that a pointer in data leads to.
+    pub(super) fn pointed_to_in_gaps(&self) -> Vec<Seed> {
+        let gaps = self.gaps();
+        if gaps.is_empty() {
+            return Vec::new();
+        }
+        let in_gap = |at: Svma| {
+            let i = gaps.partition_point(|(start, _)| *start <= at);
+            i > 0 && at < gaps[i - 1].1
+        };
+        let mut found: Vec<Svma> = Vec::new();
+        for reloc in self.image.relocations() {
+            if let RelocKind::Relative(to) = reloc.kind {
+                found.push(to);
+            }
+        }
+        if !self.image.kind().is_position_independent() {
+            found.extend(self.words_in_data());
+        }
+        found.extend(self.constants_in_code(&in_gap));
+        found.retain(|at| in_gap(*at));
+        found.sort_unstable();
+        found.dedup();
+        let seed = |start| Seed { start, end: None, found_by: FoundBy::Pointer, part: false, referenced: true };
+        found.into_iter().map(seed).collect()
+    }
+
+    /// Ranges of code, padding aside, that no region's code covers.
+    fn gaps(&self) -> Vec<(Svma, Svma)> {
+        let mut gaps = Vec::new();
+        for range in self.image.code_ranges() {
+            let mut at = range.start;
+            let first = self.regions.partition_point(|region| region.start() < range.start);
+            let inside = self.regions[first..].iter().take_while(|region| region.start() < range.end());
+            let covered = inside.map(|region| (region.start(), region.code_end()));
+            for (start, end) in covered.chain([(range.end(), range.end())]) {
+                if start > at && !is_padding(self.image, at, start) {
+                    gaps.push((at, start));
+                }
+                at = at.max(end);
+            }
+        }
+        gaps
+    }
+
+    /// Pointer-sized words of the data of a program at a fixed address.
+    fn words_in_data(&self) -> Vec<Svma> {
+        let mut words = Vec::new();
+        let size = u64::from(self.image.isa().facts().pointer_bytes);
+        for segment in self.image.segments().iter().filter(|segment| !segment.executable) {
+            let aligned = Svma(segment.svma.0.next_multiple_of(size));
+            for i in 0..segment.file_size.saturating_sub(aligned - segment.svma) / size {
+                words.extend(self.image.pointer_at(aligned + i * size));
+            }
+        }
+        words
+    }
+
+    /// Addresses that instructions mention.
+    fn constants_in_code(&self, wanted: &(dyn Fn(Svma) -> bool + Sync)) -> Vec<Svma> {
+        let isa = self.image.isa();
+        let of_region = |region: &Region| {
+            let mut found = Vec::new();
+            for (block, _) in region.cfg.blocks.iter().zip(&region.reached).filter(|(_, reached)| **reached) {
+                let Some(code) = self.image.bytes(block.start, u64::from(block.len)) else { continue };
+                // Blocks are made of instructions that decoded.
+                let _ = isa.decode(code, block.start, &mut |insn| {
+                    let offset = (insn.at - block.start) as usize;
+                    isa.address_constants(&code[offset..], insn.at, &mut |at| {
+                        if wanted(at) {
+                            found.push(at);
+                        }
+                    });
+                    std::ops::ControlFlow::Continue(())
+                });
+            }
+            found
+        };
+        self.regions.par_iter().flat_map_iter(of_region).collect()
+    }
+}
