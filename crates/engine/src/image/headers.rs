@@ -104,6 +104,8 @@ pub(super) struct Headers {
     pub class: Class,
     pub endian: Endianness,
     pub machine: u16,
+    /// This one packs the fields of a relocation in a way of its own.
+    pub mips64el: bool,
     pub file_type: u16,
     pub entry: u64,
     pub segments: Vec<Segment>,
@@ -214,6 +216,7 @@ where
         class,
         endian,
         machine: header.e_machine(endian).0,
+        mips64el: header.is_mips64el(endian),
         file_type: header.e_type(endian).0,
         entry: header.e_entry(endian).into(),
         segments,

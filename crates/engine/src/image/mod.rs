@@ -79,6 +79,11 @@ impl CodeRange {
     pub fn contains(&self, at: Svma) -> bool {
         at >= self.start && at - self.start < self.len
     }
+
+    /// Holds stubs that lead to other objects' functions (`.plt`, `.plt.got`, `.plt.sec`, `.iplt`).
+    pub fn is_plt(&self) -> bool {
+        self.name.starts_with(".plt") || self.name == ".iplt"
+    }
 }
 
 pub struct Image {
@@ -390,7 +395,7 @@ fn isa_of(headers: &Headers, name: &str) -> Result<&'static dyn Isa, ImageError>
     let unsupported =
         |what: String| ImageError::UnsupportedMachine { name: name.to_owned(), machine: headers.machine, what };
     let isa = lancet_isa::for_elf_machine(headers.machine)
-        .ok_or_else(|| unsupported("Lancet has no such instruction set".into()))?;
+        .ok_or_else(|| unsupported(lancet_isa::elf_machine_name(headers.machine).unwrap_or("unknown").into()))?;
     let facts = isa.facts();
     let endian = match headers.endian {
         Endianness::Little => Endian::Little,
