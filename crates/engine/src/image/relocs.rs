@@ -143,12 +143,5 @@ impl Reader<'_> {
 
 /// The pointer-sized word that the file has for `at`.
 pub(super) fn read_pointer(data: &[u8], headers: &Headers, at: Svma) -> Option<u64> {
-    let size = headers.class.pointer_bytes();
-    let bytes = data.get(headers.file_range(at, u64::from(size))?)?;
-    Some(match (headers.class, headers.endian) {
-        (Class::Elf32, Endianness::Little) => u32::from_le_bytes(bytes.try_into().ok()?).into(),
-        (Class::Elf32, Endianness::Big) => u32::from_be_bytes(bytes.try_into().ok()?).into(),
-        (Class::Elf64, Endianness::Little) => u64::from_le_bytes(bytes.try_into().ok()?),
-        (Class::Elf64, Endianness::Big) => u64::from_be_bytes(bytes.try_into().ok()?),
-    })
+    headers.pointer_in(data.get(headers.file_range_from(at)?)?)
 }
