@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod addr;
+mod elf;
 mod facts;
 mod insn;
 mod regs;
@@ -20,6 +21,7 @@ mod x86_64;
 use std::ops::ControlFlow;
 
 pub use addr::{Avma, FileOff, Svma};
+pub use elf::{DynamicReloc, elf_dynamic_relocs, elf_machine_name};
 pub use facts::{Abi, Endian, Facts};
 pub use insn::{Delay, Flow, Insn, Target};
 pub use regs::{Effects, Reg, RegSet};

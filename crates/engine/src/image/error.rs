@@ -16,6 +16,8 @@ pub enum ImageError {
     UnsupportedType { name: String, what: String },
     #[error("{name}: {place}: {what}")]
     Malformed { name: String, place: String, what: String },
+    #[error("process {pid}: {what}")]
+    Process { pid: u32, what: String },
 }
 
 /// A fault inside a file whose name the reader that found it does not know.

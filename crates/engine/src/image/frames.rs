@@ -16,7 +16,6 @@ use gimli::{
     UnwindTable,
 };
 use lancet_isa::Svma;
-use object::Endianness;
 use object::elf;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -109,10 +108,7 @@ impl Place {
     }
 
     fn find(data: &[u8], headers: &Headers) -> Option<Place> {
-        let endian = match headers.endian {
-            Endianness::Little => RunTimeEndian::Little,
-            Endianness::Big => RunTimeEndian::Big,
-        };
+        let endian = headers.gimli_endian();
         let address_size = headers.class.pointer_bytes();
         let mut bases = BaseAddresses::default();
         for (name, set) in BASES {

@@ -8,10 +8,9 @@
 use std::ops::Range;
 
 use lancet_isa::{FileOff, Svma};
-use object::Endianness;
-use object::elf;
 use object::read::ReadRef;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
+use object::{Endian, Endianness, elf};
 
 use super::data::range_in;
 use super::error::Fault;
@@ -104,6 +103,8 @@ pub(super) struct Headers {
     pub class: Class,
     pub endian: Endianness,
     pub machine: u16,
+    /// This one packs the fields of a relocation in a way of its own.
+    pub mips64el: bool,
     pub file_type: u16,
     pub entry: u64,
     pub segments: Vec<Segment>,
@@ -175,6 +176,21 @@ impl Headers {
         Some(whole.start..whole.start + size)
     }
 
+    /// The pointer at the start of `bytes`.
+    pub fn pointer_in(&self, bytes: &[u8]) -> Option<u64> {
+        Some(match self.class {
+            Class::Elf32 => self.endian.read_u32(*bytes.first_chunk()?).into(),
+            Class::Elf64 => self.endian.read_u64(*bytes.first_chunk()?),
+        })
+    }
+
+    pub fn gimli_endian(&self) -> gimli::RunTimeEndian {
+        match self.endian {
+            Endianness::Little => gimli::RunTimeEndian::Little,
+            Endianness::Big => gimli::RunTimeEndian::Big,
+        }
+    }
+
     pub fn extra(&self, kind: elf::ProgramType) -> Option<&Extra> {
         self.extras.iter().find(|extra| extra.kind == kind.0)
     }
@@ -214,12 +230,31 @@ where
         class,
         endian,
         machine: header.e_machine(endian).0,
+        mips64el: header.is_mips64el(endian),
         file_type: header.e_type(endian).0,
         entry: header.e_entry(endian).into(),
         segments,
         extras,
         sections: section_headers::<Elf>(headers, names, endian, data)?,
     })
+}
+
+/// How long a file must be for what its headers say is loaded. `start` need only reach behind the program headers.
+pub(super) fn loaded_length(start: &[u8]) -> Option<u64> {
+    fn of<Elf: FileHeader<Endian = Endianness>>(start: &[u8]) -> Option<u64> {
+        let header = Elf::parse(start).ok()?;
+        let endian = header.endian().ok()?;
+        let headers = header.program_headers(endian, start).ok()?.iter();
+        let ends = headers.filter(|header| header.p_type(endian) == elf::PT_LOAD).map(|header| {
+            let (offset, size): (u64, u64) = (header.p_offset(endian).into(), header.p_filesz(endian).into());
+            offset.checked_add(size)
+        });
+        ends.collect::<Option<Vec<u64>>>()?.into_iter().max()
+    }
+    match start.get(4) {
+        Some(&class) if class == elf::ELFCLASS32.0 => of::<elf::FileHeader32<Endianness>>(start),
+        _ => of::<elf::FileHeader64<Endianness>>(start),
+    }
 }
 
 fn table_fault(table: &str, at: u64, error: object::read::Error) -> Fault {

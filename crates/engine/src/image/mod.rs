@@ -10,79 +10,59 @@
 //! | `tables.rs` | where symbols, strings, relocations and dynamic entries are |
 //! | `symbols.rs`, `relocs.rs` | their contents |
 //! | `frames.rs`, `lsda.rs` | functions' extents, frames and landing pads from the unwind tables |
+//! | `debug_file.rs`, `dwarf.rs`, `lines.rs`, `names.rs` | what is there for people: source lines, readable names |
+//! | `process.rs` | the images of a running process |
 //!
 //! Invariants: an [`Image`] never changes, every address it takes or gives is an [`Svma`], and no byte of the file is
 //! trusted: lengths and addresses are checked against the file before they are used.
 
+mod classify;
 mod data;
+mod debug_file;
+mod debug_info;
+mod dwarf;
 mod error;
 mod frames;
 mod headers;
+mod lines;
 mod lsda;
+mod names;
 mod notes;
+mod process;
 mod relocs;
 mod symbols;
 mod tables;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use lancet_isa::{Endian, Isa, Svma};
-use object::{Endianness, elf};
+use lancet_isa::{Isa, Svma};
+use object::elf;
 
+pub use classify::{CodeRange, Kind};
+pub use dwarf::ImageDwarf;
 pub use error::ImageError;
 pub use frames::{Cfa, Cie, Fde, Reference};
 pub use headers::{Section, Segment};
+pub use lines::SourceLine;
 pub use lsda::LandingPad;
+pub use names::demangle;
+pub use process::{MappedObject, Process, Skipped};
 pub use relocs::{Reloc, RelocKind};
 pub use symbols::{Binding, DynamicSymbol, Symbol, SymbolKind};
 
+use classify::{code_ranges, isa_of, kind_of};
 use data::Data;
+use debug_info::DebugInfo;
 use frames::Frames;
 use headers::{Headers, NoHeaders, Scope};
 use symbols::Strings;
-use tables::Tables;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// At a fixed address, with shared libraries.
-    Executable,
-    /// At a fixed address, alone.
-    Static,
-    /// Position-independent program, with shared libraries.
-    Pie,
-    /// Position-independent program, alone.
-    StaticPie,
-    SharedLibrary,
-}
-
-impl Kind {
-    pub fn is_position_independent(self) -> bool {
-        !matches!(self, Kind::Executable | Kind::Static)
-    }
-}
-
-/// A range of addresses with code, all of it in the file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CodeRange {
-    /// The section's name; empty if there are no section headers.
-    pub name: String,
-    pub start: Svma,
-    pub len: u64,
-}
-
-impl CodeRange {
-    pub fn end(&self) -> Svma {
-        self.start + self.len
-    }
-
-    pub fn contains(&self, at: Svma) -> bool {
-        at >= self.start && at - self.start < self.len
-    }
-}
+use tables::{SymbolTable, Tables};
 
 pub struct Image {
     name: String,
+    /// Where the file is, to look for its debug file.
+    path: Option<PathBuf>,
     data: Data,
     isa: &'static dyn Isa,
     kind: Kind,
@@ -92,19 +72,20 @@ pub struct Image {
     symbols: OnceLock<Vec<Symbol>>,
     relocations: OnceLock<Vec<Reloc>>,
     frames: OnceLock<Frames>,
+    debug: DebugInfo,
 }
 
 impl Image {
     pub fn open(path: &Path) -> Result<Image, ImageError> {
-        Image::from_data(path.display().to_string(), Data::open(path)?)
+        Image::from_data(path.display().to_string(), Some(path.to_owned()), Data::open(path)?)
     }
 
     /// An image of bytes that are laid out as in a file.
     pub fn from_bytes(name: impl Into<String>, bytes: Vec<u8>) -> Result<Image, ImageError> {
-        Image::from_data(name.into(), Data::Owned(bytes))
+        Image::from_data(name.into(), None, Data::Owned(bytes))
     }
 
-    fn from_data(name: String, data: Data) -> Result<Image, ImageError> {
+    fn from_data(name: String, path: Option<PathBuf>, data: Data) -> Result<Image, ImageError> {
         let headers = match Headers::read(&data, Scope::Whole) {
             Ok(headers) => headers,
             Err(NoHeaders::NotElf(what)) => return Err(ImageError::NotElf { name, what }),
@@ -116,6 +97,7 @@ impl Image {
         let code_ranges = code_ranges(&headers);
         Ok(Image {
             name,
+            path,
             data,
             isa,
             kind,
@@ -125,6 +107,7 @@ impl Image {
             symbols: OnceLock::new(),
             relocations: OnceLock::new(),
             frames: OnceLock::new(),
+            debug: DebugInfo::default(),
         })
     }
 
@@ -192,11 +175,10 @@ impl Image {
     /// Defined symbols, sorted by address; of several at one address, the most telling first.
     pub fn symbols(&self) -> &[Symbol] {
         self.symbols.get_or_init(|| {
-            let sources = [(&self.tables.symbols, Strings::Symtab), (&self.tables.dynamic_symbols, Strings::Dynsym)];
             let mut symbols = Vec::new();
-            for (table, strings) in sources {
-                if let Some(table) = table {
-                    symbols.append(&mut symbols::read(&self.data, &self.headers, table, strings));
+            for strings in [Strings::Symtab, Strings::DebugSymtab, Strings::Dynsym] {
+                if let Some((data, headers, table)) = self.symbol_table(strings) {
+                    symbols.append(&mut symbols::read(data, headers, table, strings));
                 }
             }
             symbols::sort(&mut symbols, |symbol| self.symbol_name(symbol));
@@ -207,12 +189,20 @@ impl Image {
     /// The name of one of this image's symbols, as the linker has it (mangled), without its version.
     pub fn symbol_name(&self, symbol: &Symbol) -> &str {
         let (strings, name) = symbol.name_in();
-        let table = match strings {
-            Strings::Symtab => &self.tables.symbols,
-            Strings::Dynsym => &self.tables.dynamic_symbols,
-            Strings::DebugSymtab => &None,
-        };
-        table.as_ref().map_or("", |table| symbols::name(&self.data, table, name))
+        self.symbol_table(strings).map_or("", |(data, _, table)| symbols::name(data, table, name))
+    }
+
+    fn symbol_table(&self, strings: Strings) -> Option<(&[u8], &Headers, &SymbolTable)> {
+        let own = |table| Some((&*self.data, &self.headers, table));
+        match strings {
+            Strings::Symtab => own(self.tables.symbols.as_ref()?),
+            Strings::Dynsym => own(self.tables.dynamic_symbols.as_ref()?),
+            // A file that was not stripped has them all itself.
+            Strings::DebugSymtab if self.tables.symbols.is_some() => None,
+            Strings::DebugSymtab => {
+                self.debug_file().and_then(|file| Some((&*file.data, &file.headers, file.symbols.as_ref()?)))
+            }
+        }
     }
 
     /// The symbols at exactly this address.
@@ -335,11 +325,7 @@ impl Image {
     /// Where exceptions re-enter the function of `fde`.
     pub fn landing_pads(&self, fde: &Fde) -> Vec<LandingPad> {
         let Some((at, bytes)) = fde.lsda.and_then(|at| Some((at, self.bytes_from(at)?))) else { return Vec::new() };
-        let endian = match self.headers.endian {
-            Endianness::Little => gimli::RunTimeEndian::Little,
-            Endianness::Big => gimli::RunTimeEndian::Big,
-        };
-        lsda::landing_pads(bytes, at, endian, self.headers.class.pointer_bytes(), fde)
+        lsda::landing_pads(bytes, at, self.headers.gimli_endian(), self.headers.class.pointer_bytes(), fde)
     }
 
     fn frames(&self) -> &Frames {
@@ -385,74 +371,3 @@ const INIT_ARRAYS: [(elf::DynamicTag, elf::DynamicTag, elf::SectionType); 3] = [
     (elf::DT_INIT_ARRAY, elf::DT_INIT_ARRAYSZ, elf::SHT_INIT_ARRAY),
     (elf::DT_FINI_ARRAY, elf::DT_FINI_ARRAYSZ, elf::SHT_FINI_ARRAY),
 ];
-
-fn isa_of(headers: &Headers, name: &str) -> Result<&'static dyn Isa, ImageError> {
-    let unsupported =
-        |what: String| ImageError::UnsupportedMachine { name: name.to_owned(), machine: headers.machine, what };
-    let isa = lancet_isa::for_elf_machine(headers.machine)
-        .ok_or_else(|| unsupported("Lancet has no such instruction set".into()))?;
-    let facts = isa.facts();
-    let endian = match headers.endian {
-        Endianness::Little => Endian::Little,
-        Endianness::Big => Endian::Big,
-    };
-    if facts.endian != endian || facts.pointer_bytes != headers.class.pointer_bytes() {
-        let bits = headers.class.pointer_bytes() * 8;
-        return Err(unsupported(format!("{} as {bits}-bit {endian:?}-endian file", facts.name)));
-    }
-    Ok(isa)
-}
-
-fn kind_of(headers: &Headers, tables: &Tables, name: &str) -> Result<Kind, ImageError> {
-    let interpreted = headers.extra(elf::PT_INTERP).is_some();
-    let marked_pie = tables.dynamic.get(elf::DT_FLAGS_1).is_some_and(|flags| flags & elf::DF_1_PIE.0 != 0);
-    // Before DF_1_PIE an interpreter was the mark of a program. (The C library has one as well, and a name.)
-    let named = tables.dynamic.get(elf::DT_SONAME).is_some();
-    match elf::FileType(headers.file_type) {
-        elf::ET_EXEC if interpreted || !tables.dynamic.is_empty() => Ok(Kind::Executable),
-        elf::ET_EXEC => Ok(Kind::Static),
-        elf::ET_DYN if marked_pie && !interpreted => Ok(Kind::StaticPie),
-        elf::ET_DYN if marked_pie || interpreted && !named => Ok(Kind::Pie),
-        elf::ET_DYN => Ok(Kind::SharedLibrary),
-        other => {
-            let what = match other {
-                elf::ET_REL => "an object file, not yet linked".to_owned(),
-                elf::ET_CORE => "a core dump".to_owned(),
-                other => format!("{}", other.0),
-            };
-            Err(ImageError::UnsupportedType { name: name.to_owned(), what })
-        }
-    }
-}
-
-fn code_ranges(headers: &Headers) -> Vec<CodeRange> {
-    let in_executable_memory = |at: Svma, len: u64| {
-        headers.segment_at(at).is_some_and(|segment| segment.executable) && headers.file_range(at, len).is_some()
-    };
-    let sections = headers.sections.iter().filter(|section| {
-        section.is_executable()
-            && section.offset.is_some()
-            && section.size != 0
-            && in_executable_memory(section.svma, section.size)
-    });
-    let mut ranges: Vec<CodeRange> = sections
-        .map(|section| CodeRange { name: section.name.clone(), start: section.svma, len: section.size })
-        .collect();
-    if ranges.is_empty() {
-        let segments = headers.segments.iter().filter(|segment| segment.executable && segment.file_size != 0);
-        ranges = segments
-            .map(|segment| CodeRange { name: String::new(), start: segment.svma, len: segment.file_size })
-            .collect();
-    }
-    ranges.sort_by_key(|range| range.start);
-    // Sections of a sound file do not overlap; of two that do, the first in memory keeps the room.
-    let mut end = Svma(0);
-    ranges.retain(|range| {
-        let free = range.start >= end;
-        if free {
-            end = range.end();
-        }
-        free
-    });
-    ranges
-}

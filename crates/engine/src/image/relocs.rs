@@ -1,12 +1,11 @@
 //! Dynamic relocations: what the loader writes into the image before it runs.
 //!
 //! Position-independent files keep no addresses in their data, only orders to compute them; so tables of functions
-//! and of jump targets cannot be read without the relocations. The numbers mean something else on each machine and
-//! are kept as tables.
+//! and of jump targets cannot be read without the relocations.
 
 use std::ops::Range;
 
-use lancet_isa::Svma;
+use lancet_isa::{DynamicReloc, Svma, elf_dynamic_relocs};
 use object::Endianness;
 use object::elf;
 use object::read::elf::{FileHeader, Rel, Rela, Relr};
@@ -36,42 +35,9 @@ pub enum RelocKind {
     Other(u32),
 }
 
-/// What a machine's relocation number asks for.
-#[derive(Clone, Copy)]
-enum Meaning {
-    Relative,
-    Irelative,
-    Symbol,
-    Copy,
-    Tls,
-}
-
-type Numbers = &'static [(elf::RelocationType, Meaning)];
-
-const NUMBERS: &[(elf::Machine, Numbers)] = &[(
-    elf::EM_X86_64,
-    &[
-        (elf::R_X86_64_64, Meaning::Symbol),
-        (elf::R_X86_64_GLOB_DAT, Meaning::Symbol),
-        (elf::R_X86_64_JUMP_SLOT, Meaning::Symbol),
-        (elf::R_X86_64_COPY, Meaning::Copy),
-        (elf::R_X86_64_RELATIVE, Meaning::Relative),
-        (elf::R_X86_64_RELATIVE64, Meaning::Relative),
-        (elf::R_X86_64_IRELATIVE, Meaning::Irelative),
-        (elf::R_X86_64_DTPMOD64, Meaning::Tls),
-        (elf::R_X86_64_DTPOFF64, Meaning::Tls),
-        (elf::R_X86_64_TPOFF64, Meaning::Tls),
-        (elf::R_X86_64_TLSDESC, Meaning::Tls),
-    ],
-)];
-
 /// All dynamic relocations, sorted by place, one for each place.
 pub(super) fn read(data: &[u8], headers: &Headers, tables: &Tables) -> Vec<Reloc> {
-    let reader = Reader {
-        data,
-        headers,
-        numbers: NUMBERS.iter().find(|known| known.0.0 == headers.machine).map_or(&[], |known| known.1),
-    };
+    let reader = Reader { data, headers, numbers: elf_dynamic_relocs(headers.machine) };
     let mut relocs = Vec::new();
     for (format, range) in &tables.relocations {
         match headers.class {
@@ -88,7 +54,7 @@ pub(super) fn read(data: &[u8], headers: &Headers, tables: &Tables) -> Vec<Reloc
 struct Reader<'a> {
     data: &'a [u8],
     headers: &'a Headers,
-    numbers: Numbers,
+    numbers: &'static [(u32, DynamicReloc)],
 }
 
 impl Reader<'_> {
@@ -99,10 +65,7 @@ impl Reader<'_> {
         let endian = self.headers.endian;
         match format {
             RelocFormat::Rela => {
-                // MIPS n64 alone packs r_info in another way.
-                let mips64el = self.headers.machine == elf::EM_MIPS.0
-                    && self.headers.class == Class::Elf64
-                    && endian == Endianness::Little;
+                let mips64el = self.headers.mips64el;
                 relocs.extend(array::<Elf::Rela>(self.data, range).iter().map(|entry| Reloc {
                     place: Svma(entry.r_offset(endian).into()),
                     kind: self.kind(
@@ -124,12 +87,12 @@ impl Reader<'_> {
     }
 
     fn kind(&self, number: elf::RelocationType, index: u32, addend: i64) -> RelocKind {
-        match self.numbers.iter().find(|known| known.0 == number).map(|known| known.1) {
-            Some(Meaning::Relative) => RelocKind::Relative(Svma(addend as u64)),
-            Some(Meaning::Irelative) => RelocKind::Irelative(Svma(addend as u64)),
-            Some(Meaning::Symbol) => RelocKind::Symbol { index, addend },
-            Some(Meaning::Copy) => RelocKind::Copy { index },
-            Some(Meaning::Tls) => RelocKind::Tls,
+        match self.numbers.iter().find(|known| known.0 == number.0).map(|known| known.1) {
+            Some(DynamicReloc::Relative) => RelocKind::Relative(Svma(addend as u64)),
+            Some(DynamicReloc::Irelative) => RelocKind::Irelative(Svma(addend as u64)),
+            Some(DynamicReloc::Symbol) => RelocKind::Symbol { index, addend },
+            Some(DynamicReloc::Copy) => RelocKind::Copy { index },
+            Some(DynamicReloc::Tls) => RelocKind::Tls,
             None => RelocKind::Other(number.0),
         }
     }
@@ -180,12 +143,5 @@ impl Reader<'_> {
 
 /// The pointer-sized word that the file has for `at`.
 pub(super) fn read_pointer(data: &[u8], headers: &Headers, at: Svma) -> Option<u64> {
-    let size = headers.class.pointer_bytes();
-    let bytes = data.get(headers.file_range(at, u64::from(size))?)?;
-    Some(match (headers.class, headers.endian) {
-        (Class::Elf32, Endianness::Little) => u32::from_le_bytes(bytes.try_into().ok()?).into(),
-        (Class::Elf32, Endianness::Big) => u32::from_be_bytes(bytes.try_into().ok()?).into(),
-        (Class::Elf64, Endianness::Little) => u64::from_le_bytes(bytes.try_into().ok()?),
-        (Class::Elf64, Endianness::Big) => u64::from_be_bytes(bytes.try_into().ok()?),
-    })
+    headers.pointer_in(data.get(headers.file_range_from(at)?)?)
 }

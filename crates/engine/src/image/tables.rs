@@ -9,7 +9,7 @@ use std::ops::Range;
 use lancet_isa::Svma;
 use object::elf::{self, DynamicTag};
 use object::read::elf::{Dyn, FileHeader};
-use object::{Endianness, elf::FileHeader32, elf::FileHeader64};
+use object::{Endian, Endianness, elf::FileHeader32, elf::FileHeader64};
 
 use super::error::Fault;
 use super::headers::{Class, Headers, Section, array};
@@ -145,10 +145,7 @@ fn dynamic_symbols(data: &[u8], headers: &Headers, dynamic: &Dynamic) -> Result<
 fn count_dynamic_symbols(data: &[u8], headers: &Headers, dynamic: &Dynamic) -> Option<usize> {
     let word = |at: u64| {
         let bytes = data.get(headers.file_range(Svma(at), 4)?)?.try_into().ok()?;
-        Some(match headers.endian {
-            Endianness::Little => u32::from_le_bytes(bytes),
-            Endianness::Big => u32::from_be_bytes(bytes),
-        })
+        Some(headers.endian.read_u32(bytes))
     };
     if let Some(hash) = dynamic.get(elf::DT_HASH) {
         // nbucket, nchain; there is one chain entry for each symbol.
