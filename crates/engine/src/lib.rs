@@ -5,4 +5,5 @@
 #![forbid(unsafe_code)]
 
 pub mod image;
+pub mod layout;
 pub mod program;
