@@ -4,13 +4,15 @@
 //! by the machine Lancet itself was built for. This crate does no I/O and knows nothing of files or processes.
 //!
 //! - [`Decode`]: bytes to [`Insn`], and to text.
-//! - [`Semantic`]: what instructions compute, for slicing; the calling convention.
+//! - [`Semantic`]: what instructions compute, for slicing.
+//! - [`edit::Edit`]: moving instructions and making new ones.
 //!
 //! Each instruction set is a folder with the same file names: `decode.rs`, `effects.rs`, `values.rs`, `text.rs`,
-//! `facts.rs`.
+//! `facts.rs`, `edit.rs`.
 #![forbid(unsafe_code)]
 
 mod addr;
+pub mod edit;
 mod elf;
 mod facts;
 mod insn;
@@ -89,6 +91,9 @@ pub trait Semantic: Send + Sync {
 
 pub trait Isa: Decode + Semantic {
     fn facts(&self) -> &'static Facts;
+
+    /// How to change code of this instruction set; `None` where Lancet only reads it.
+    fn editor(&self) -> Option<&'static dyn edit::Edit>;
 }
 
 /// Decodes one instruction at the start of `code`.

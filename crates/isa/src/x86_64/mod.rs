@@ -1,11 +1,13 @@
 //! x86-64, on iced-x86.
 
 mod decode;
+mod edit;
 mod effects;
 mod facts;
 mod text;
 mod values;
 
+use crate::edit::Edit;
 use crate::{Facts, Isa};
 
 #[derive(Debug)]
@@ -14,5 +16,9 @@ pub(crate) struct X86_64;
 impl Isa for X86_64 {
     fn facts(&self) -> &'static Facts {
         &facts::FACTS
+    }
+
+    fn editor(&self) -> Option<&'static dyn Edit> {
+        Some(&X86_64)
     }
 }

@@ -1,0 +1,94 @@
+//! Moving instructions and making new ones.
+//!
+//! Layout decides *where* code goes; an instruction set knows *how* it is written. Bytes are emitted before their
+//! address is known, with [`Field`]s for what depends on it; [`Edit::fill`] completes them.
+
+use crate::addr::Svma;
+use crate::regs::RegSet;
+
+/// How an instruction depends on where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Movable {
+    /// Not at all: its bytes may stand anywhere.
+    AsIs,
+    /// It refers to `target` by a distance in `field`.
+    Refers { field: Field, target: Svma },
+    /// It transfers control directly: [`Edit::transfer`] writes it anew.
+    Transfers,
+    /// It must stay: what it does depends on its own address.
+    Never(&'static str),
+}
+
+/// A place in emitted code that is filled in once addresses are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Offset of its first byte.
+    pub offset: u32,
+    /// Offset that the distance counts from.
+    pub origin: u32,
+    pub kind: FieldKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldKind {
+    /// A signed distance of one byte.
+    Near,
+    /// A signed distance of four bytes.
+    Far,
+}
+
+impl Field {
+    /// The same field in code that `by` bytes were put in front of.
+    pub fn shifted(self, by: u32) -> Field {
+        Field { offset: self.offset + by, origin: self.origin + by, kind: self.kind }
+    }
+}
+
+/// How far a transfer of control must reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    Near,
+    Far,
+}
+
+/// What new code may overwrite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Free {
+    pub regs: RegSet,
+}
+
+/// Where a counter is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counter {
+    /// At an address that its fields are filled with.
+    Shared,
+    /// At this offset from the thread's own base.
+    PerThread(u32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{from} cannot reach {to}")]
+pub struct OutOfReach {
+    pub from: Svma,
+    pub to: Svma,
+}
+
+pub trait Edit: Send + Sync {
+    /// How the instruction at the start of `code` depends on its place.
+    fn movable(&self, code: &[u8], at: Svma) -> Movable;
+
+    /// Writes the direct jump, branch or call at the start of `code` anew, to reach near or far. Returns the field for
+    /// its target. (A branch that exists in a near form only becomes a near one around a far jump.)
+    fn transfer(&self, code: &[u8], reach: Reach, out: &mut Vec<u8>) -> Field;
+
+    fn jump(&self, reach: Reach, out: &mut Vec<u8>) -> Field;
+
+    /// Adds one to a 64-bit counter. Returns the fields for a shared counter's address.
+    fn count(&self, counter: Counter, free: Free, out: &mut Vec<u8>) -> Vec<Field>;
+
+    /// Fills a field of `code`, which stands at `at`, so that it refers to `to`.
+    fn fill(&self, code: &mut [u8], at: Svma, field: Field, to: Svma) -> Result<(), OutOfReach>;
+
+    /// Instructions that do nothing.
+    fn pad(&self, len: usize, out: &mut Vec<u8>);
+}

@@ -1,0 +1,172 @@
+//! Moving x86-64 instructions, and the few that Lancet adds.
+//!
+//! Increments write all flags but the carry, so with live flags the counter goes through a
+//! dead register (`mov`, `lea`, `mov`), and where none is dead through a spilled one, below the red zone.
+
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+
+use super::X86_64;
+use super::decode::one;
+use super::facts::FACTS;
+use crate::edit::{Counter, Edit, Field, FieldKind, Free, Movable, OutOfReach, Reach};
+use crate::{Reg, RegSet, Svma};
+
+/// Registers that a function may change without giving them back.
+const SCRATCH: [u8; 9] = [0, 1, 2, 6, 7, 8, 9, 10, 11];
+/// `rsp -= 128`, and back, leaving the flags: the red zone belongs to the function.
+const BELOW_RED_ZONE: [u8; 5] = [0x48, 0x8d, 0x64, 0x24, 0x80];
+const ABOVE_RED_ZONE: [u8; 8] = [0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0];
+
+impl Edit for X86_64 {
+    fn movable(&self, code: &[u8], at: Svma) -> Movable {
+        let mut decoder = Decoder::with_ip(64, code, at.0, DecoderOptions::NONE);
+        let insn = decoder.decode();
+        if insn.is_ip_rel_memory_operand() {
+            let offset = decoder.get_constant_offsets(&insn).displacement_offset() as u32;
+            let field = Field { offset, origin: insn.len() as u32, kind: FieldKind::Far };
+            return Movable::Refers { field, target: Svma(insn.ip_rel_memory_address()) };
+        }
+        match insn.flow_control() {
+            FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch if is_near(&insn) => Movable::Transfers,
+            FlowControl::Call if is_near(&insn) && insn.near_branch_target() == insn.next_ip() => {
+                Movable::Never("a call to the next instruction asks for its own address")
+            }
+            FlowControl::Call if is_near(&insn) => Movable::Transfers,
+            FlowControl::XbeginXabortXend if is_near(&insn) => Movable::Never("a transaction"),
+            _ => Movable::AsIs,
+        }
+    }
+
+    fn transfer(&self, code: &[u8], reach: Reach, out: &mut Vec<u8>) -> Field {
+        let Ok(insn) = one(code, Svma(0)) else { return self.jump(reach, out) };
+        match insn.mnemonic() {
+            Mnemonic::Jmp => self.jump(reach, out),
+            Mnemonic::Call => with_field(out, &[0xe8], FieldKind::Far),
+            _ if insn.is_jcc_short_or_near() => {
+                // The condition is the low half of the opcode's last byte in both forms.
+                let last = insn.len() - if insn.is_jcc_short() { 2 } else { 5 };
+                let condition = code[last] & 15;
+                match reach {
+                    Reach::Near => with_field(out, &[0x70 | condition], FieldKind::Near),
+                    Reach::Far => with_field(out, &[0x0f, 0x80 | condition], FieldKind::Far),
+                }
+            }
+            _ => near_only(&insn, code, reach, out),
+        }
+    }
+
+    fn jump(&self, reach: Reach, out: &mut Vec<u8>) -> Field {
+        match reach {
+            Reach::Near => with_field(out, &[0xeb], FieldKind::Near),
+            Reach::Far => with_field(out, &[0xe9], FieldKind::Far),
+        }
+    }
+
+    fn count(&self, counter: Counter, free: Free, out: &mut Vec<u8>) -> Vec<Field> {
+        // `inc` leaves the carry alone.
+        let changed = FACTS.flags.without(RegSet::of(Reg(super::facts::CF)).union(RegSet::of(Reg(super::facts::DF))));
+        if changed.without(free.regs).is_empty() {
+            return access(counter, &[0xff], 0, out).into_iter().collect();
+        }
+        let dead = SCRATCH.into_iter().find(|reg| free.regs.contains(Reg(*reg)));
+        let through = dead.unwrap_or(SCRATCH[0]);
+        if dead.is_none() {
+            out.extend(BELOW_RED_ZONE);
+            out.push(0x50 | through);
+        }
+        let mut fields = Vec::with_capacity(2);
+        fields.extend(access(counter, &[0x8b], through, out));
+        // lea reg, [reg + 1]
+        let high = through >> 3;
+        out.extend([0x48 | high << 2 | high, 0x8d, 0x40 | (through & 7) << 3 | through & 7, 1]);
+        fields.extend(access(counter, &[0x89], through, out));
+        if dead.is_none() {
+            out.push(0x58 | through);
+            out.extend(ABOVE_RED_ZONE);
+        }
+        fields
+    }
+
+    fn fill(&self, code: &mut [u8], at: Svma, field: Field, to: Svma) -> Result<(), OutOfReach> {
+        let from = at + u64::from(field.origin);
+        let distance = to.0.wrapping_sub(from.0) as i64;
+        let offset = field.offset as usize;
+        let lost = OutOfReach { from, to };
+        match field.kind {
+            FieldKind::Near => code[offset] = i8::try_from(distance).map_err(|_| lost)? as u8,
+            FieldKind::Far => {
+                let distance = i32::try_from(distance).map_err(|_| lost)?;
+                code[offset..offset + 4].copy_from_slice(&distance.to_le_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    fn pad(&self, len: usize, out: &mut Vec<u8>) {
+        const NOPS: [&[u8]; 9] = [
+            &[0x90],
+            &[0x66, 0x90],
+            &[0x0f, 0x1f, 0x00],
+            &[0x0f, 0x1f, 0x40, 0x00],
+            &[0x0f, 0x1f, 0x44, 0x00, 0x00],
+            &[0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00],
+            &[0x0f, 0x1f, 0x80, 0, 0, 0, 0],
+            &[0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0],
+            &[0x66, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0],
+        ];
+        let mut left = len;
+        while left > 0 {
+            let nop = NOPS[left.min(NOPS.len()) - 1];
+            out.extend(nop);
+            left -= nop.len();
+        }
+    }
+}
+
+fn is_near(insn: &Instruction) -> bool {
+    matches!(insn.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64)
+}
+
+fn with_field(out: &mut Vec<u8>, opcode: &[u8], kind: FieldKind) -> Field {
+    out.extend(opcode);
+    let offset = out.len() as u32;
+    let size = match kind {
+        FieldKind::Near => 1,
+        FieldKind::Far => 4,
+    };
+    out.resize(out.len() + size, 0);
+    Field { offset, origin: out.len() as u32, kind }
+}
+
+/// `loop`, `jrcxz` and their kin: near in every form, so the far one jumps over a jump.
+fn near_only(insn: &Instruction, code: &[u8], reach: Reach, out: &mut Vec<u8>) -> Field {
+    let opcode = &code[..insn.len() - 1];
+    match reach {
+        Reach::Near => with_field(out, opcode, FieldKind::Near),
+        Reach::Far => {
+            out.extend(opcode);
+            out.extend([2, 0xeb, 5]);
+            with_field(out, &[0xe9], FieldKind::Far)
+        }
+    }
+}
+
+/// One instruction with a counter as its memory operand and `reg` in the other field.
+fn access(counter: Counter, opcode: &[u8], reg: u8, out: &mut Vec<u8>) -> Option<Field> {
+    let rex = 0x48 | (reg >> 3) << 2;
+    match counter {
+        Counter::Shared => {
+            out.push(rex);
+            out.extend(opcode);
+            Some(with_field(out, &[(reg & 7) << 3 | 5], FieldKind::Far))
+        }
+        Counter::PerThread(offset) => {
+            // gs:[disp32], without a base: the thread's base is in gs.
+            out.extend([0x65, rex]);
+            out.extend(opcode);
+            out.extend([(reg & 7) << 3 | 4, 0x25]);
+            out.extend(offset.to_le_bytes());
+            None
+        }
+    }
+}
