@@ -76,6 +76,9 @@ pub enum Cfa {
     Expression,
 }
 
+/// Real ones have some twenty bytes.
+const LONGEST_CIE: usize = 4096;
+
 type Bytes<'a> = EndianSlice<'a, RunTimeEndian>;
 type ParsedCie<'a> = CommonInformationEntry<Bytes<'a>>;
 
@@ -96,8 +99,6 @@ struct Place {
     endian: RunTimeEndian,
     address_size: u8,
     start: Svma,
-    /// Offsets of FDEs from `.eh_frame_hdr`, when nothing tells where the chain ends.
-    listed: Option<Vec<u32>>,
 }
 
 impl Place {
@@ -107,7 +108,9 @@ impl Place {
         section
     }
 
-    fn find(data: &[u8], headers: &Headers) -> Option<Place> {
+    /// Where the chain is; with the sorted offsets of its FDEs, if `.eh_frame_hdr` lists them but nothing tells where
+    /// the chain ends.
+    fn find(data: &[u8], headers: &Headers) -> Option<(Place, Option<Vec<u32>>)> {
         let endian = headers.gimli_endian();
         let address_size = headers.class.pointer_bytes();
         let mut bases = BaseAddresses::default();
@@ -116,16 +119,15 @@ impl Place {
                 bases = set(bases, section.svma.0);
             }
         }
-        let place = |range, start: Svma, bases: BaseAddresses, listed| Place {
+        let place = |range, start: Svma, bases: BaseAddresses| Place {
             range,
             bases: bases.set_eh_frame(start.0),
             endian,
             address_size,
             start,
-            listed,
         };
         if let Some(section) = headers.section(".eh_frame").filter(|section| section.size != 0) {
-            return Some(place(section.file_range()?, section.svma, bases, None));
+            return Some((place(section.file_range()?, section.svma, bases), None));
         }
         let header = headers.extra(elf::PT_GNU_EH_FRAME)?;
         let bases = bases.set_eh_frame_hdr(header.svma.0);
@@ -136,9 +138,11 @@ impl Place {
             let mut entries = table.iter(&bases);
             let pointers = std::iter::from_fn(|| entries.next().ok().flatten());
             let offsets = pointers.filter_map(|(_, fde)| u32::try_from(fde.pointer().checked_sub(start.0)?).ok());
-            offsets.collect::<Vec<u32>>()
+            let mut offsets: Vec<u32> = offsets.collect();
+            offsets.sort_unstable();
+            offsets
         });
-        Some(place(range, start, bases, listed.filter(|offsets| !offsets.is_empty())))
+        Some((place(range, start, bases), listed.filter(|offsets| !offsets.is_empty())))
     }
 }
 
@@ -151,11 +155,12 @@ const BASES: [(&str, SetBase); 3] = [
 
 impl Frames {
     pub fn read(data: &[u8], headers: &Headers) -> Frames {
-        let Some(place) = Place::find(data, headers) else { return Frames::default() };
+        let Some((place, listed)) = Place::find(data, headers) else { return Frames::default() };
         let section = place.section(data);
-        let (fde_offsets, mut problem) = match &place.listed {
-            Some(offsets) => (offsets.clone(), None),
-            None => walk(&data[place.range.clone()], place.endian),
+        let chain = EndianSlice::new(&data[place.range.clone()], place.endian);
+        let (fde_offsets, mut problem) = match &listed {
+            Some(offsets) => (apart(chain, offsets), None),
+            None => walk(chain),
         };
         let shared = SharedRules::read(&section, &place, &fde_offsets);
         let parser = Parser { section, place: &place, headers, shared: &shared };
@@ -212,16 +217,14 @@ fn cfa(rule: &CfaRule<usize>) -> Cfa {
 }
 
 /// The offsets of all FDEs of a chain, and what stopped the walk if not its end.
-fn walk(chain: &[u8], endian: RunTimeEndian) -> (Vec<u32>, Option<String>) {
-    let whole = EndianSlice::new(chain, endian);
-    let mut rest = whole;
+fn walk(chain: Bytes<'_>) -> (Vec<u32>, Option<String>) {
+    let mut rest = chain;
     let mut fdes = Vec::new();
     while !rest.is_empty() {
-        let at = rest.offset_from(whole);
-        let entry = rest.read_initial_length().and_then(|(length, format)| Ok((rest.split(length)?, format)));
-        let (mut entry, format) = match entry {
+        let at = rest.offset_from(chain);
+        let (mut entry, format) = match next_entry(&mut rest) {
             Ok(entry) => entry,
-            Err(error) => return (fdes, Some(format!(".eh_frame at {at:#x}: {error}"))),
+            Err(error) => return (fdes, Some(format!(".eh_frame + {at:#x}: {error}"))),
         };
         if entry.is_empty() {
             // The terminator. Linkers leave one inside the chain when an input file brought its own.
@@ -230,10 +233,30 @@ fn walk(chain: &[u8], endian: RunTimeEndian) -> (Vec<u32>, Option<String>) {
         match (entry.read_offset(format), u32::try_from(at)) {
             (Ok(0), _) => {}
             (Ok(_), Ok(at)) => fdes.push(at),
-            _ => return (fdes, Some(format!(".eh_frame at {at:#x}: no entry"))),
+            _ => return (fdes, Some(format!(".eh_frame + {at:#x}: no entry"))),
         }
     }
     (fdes, None)
+}
+
+/// Of listed entries, in order, those that do not start inside another: so their total size is bounded.
+fn apart(chain: Bytes<'_>, offsets: &[u32]) -> Vec<u32> {
+    let mut end = 0;
+    let is_apart = |offset: &&u32| {
+        let mut rest = chain;
+        let start = **offset as usize;
+        let sound = start >= end && rest.skip(start).and_then(|()| next_entry(&mut rest)).is_ok();
+        if sound {
+            end = rest.offset_from(chain);
+        }
+        sound
+    };
+    offsets.iter().filter(is_apart).copied().collect()
+}
+
+fn next_entry<'a>(rest: &mut Bytes<'a>) -> gimli::Result<(Bytes<'a>, gimli::Format)> {
+    let (length, format) = rest.read_initial_length()?;
+    Ok((rest.split(length)?, format))
 }
 
 /// The CIEs that FDEs refer to, by their offset.
@@ -255,7 +278,9 @@ impl<'a> SharedRules<'a> {
                 continue;
             }
             last = Some(cie_offset);
-            if let Ok(parsed) = section.cie_from_offset(&place.bases, cie_offset) {
+            // The rules of a CIE are run for each of its FDEs, so a huge one would make reading them all take for ever.
+            let parsed = section.cie_from_offset(&place.bases, cie_offset).ok();
+            if let Some(parsed) = parsed.filter(|cie| cie.entry_len() <= LONGEST_CIE) {
                 let index = shared.cies.len() as u32;
                 shared.cies.push(summary(section, place, &parsed));
                 shared.by_offset.insert(UnwindOffset::into(cie_offset), (index, parsed));

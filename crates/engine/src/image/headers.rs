@@ -91,7 +91,7 @@ impl Section {
 }
 
 /// A program header that is no `PT_LOAD`, with a file range: `PT_DYNAMIC`, `PT_INTERP`, `PT_NOTE`, ...
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Extra {
     pub kind: u32,
     pub svma: Svma,
@@ -364,7 +364,10 @@ fn section_name<'data>(offset: u32, names: &object::read::StringTable<'data, &'d
 
 /// Names are text by custom only: what is not UTF-8 ends the name.
 pub(super) fn utf8_prefix(bytes: &[u8]) -> &str {
-    bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid())
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
+    }
 }
 
 fn past_the_end(offset: u64, size: u64, file_len: usize) -> String {
@@ -379,4 +382,49 @@ fn address_bytes<Elf: FileHeader>() -> u8 {
 pub(super) fn array<'a, T: object::pod::Pod>(data: &'a [u8], range: &Range<usize>) -> &'a [T] {
     let count = range.len() / size_of::<T>();
     data.read_slice_at(range.start as u64, count).unwrap_or(&[])
+}
+
+#[cfg(test)]
+#[allow(dead_code, reason = "the tests of whole images use all of it")]
+#[path = "../../tests/image/tiny_elf.rs"]
+mod tiny_elf;
+
+#[cfg(test)]
+mod tests {
+    use super::tiny_elf::{BUILD_ID, DATA_SHIFT, Form, tiny_elf};
+    use super::*;
+    use crate::image::symbols::{self, Strings};
+    use crate::image::tables::Tables;
+    use crate::image::{frames::Frames, notes, relocs};
+
+    /// Every class and byte order tells the same story; the machine does not matter here.
+    #[test]
+    fn all_four_forms() {
+        for (is_64, big_endian) in [(false, false), (false, true), (true, false), (true, true)] {
+            let elf = tiny_elf(Form { is_64, big_endian, machine: 62 });
+            let (text, data) = (elf.offset(".text") as u64, elf.offset(".data") as u64 + DATA_SHIFT);
+            let Ok(headers) = Headers::read(&elf.bytes, Scope::Whole) else { panic!("{is_64} {big_endian}: refused") };
+            assert_eq!((headers.machine, headers.entry, headers.segments.len()), (62, text, 2));
+            assert_eq!(headers.segments[1].svma, Svma(data));
+            assert_eq!(headers.section(".text").map(|section| section.size), Some(48));
+            assert_eq!(notes::build_id(&elf.bytes, &headers), Some(&BUILD_ID[..]));
+
+            let Ok(tables) = Tables::locate(&elf.bytes, &headers) else { panic!("{is_64} {big_endian}: no tables") };
+            let table = tables.symbols.as_ref().expect("a symbol table");
+            let symbols = symbols::read(&elf.bytes, &headers, table, Strings::Symtab);
+            let names: Vec<_> =
+                symbols.iter().map(|s| (s.svma.0, symbols::name(&elf.bytes, table, s.name_in().1))).collect();
+            assert_eq!(names, [(text + 16, "helper"), (text, "exported")]);
+
+            let relocs = relocs::read(&elf.bytes, &headers, &tables);
+            let word = elf.word_size() as u64;
+            let places: Vec<_> = relocs.iter().map(|reloc| (reloc.place.0 - data) / word).collect();
+            assert_eq!(places, [0, 1, 2, 3, 4, 5, 7]);
+            assert_eq!(relocs[5].kind, relocs::RelocKind::Relative(Svma(text + 16)));
+
+            let frames = Frames::read(&elf.bytes, &headers);
+            let starts: Vec<_> = frames.fdes.iter().map(|fde| (fde.start.0, fde.len)).collect();
+            assert_eq!(starts, [(text, 16), (text + 16, 16)], "{:?}", frames.problem);
+        }
+    }
 }

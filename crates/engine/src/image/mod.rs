@@ -355,9 +355,8 @@ impl Image {
     }
 
     fn dynamic_string(&self, offset: u64) -> Option<&str> {
-        let strings = &self.data[self.tables.dynamic_symbols.as_ref()?.strings.clone()];
-        let bytes = strings.get(usize::try_from(offset).ok()?..)?;
-        Some(headers::utf8_prefix(&bytes[..memchr::memchr(0, bytes)?]))
+        let table = self.tables.dynamic_symbols.as_ref()?;
+        u32::try_from(offset).ok().map(|offset| symbols::string(&self.data, table, offset))
     }
 
     /// What was left out because it made no sense, one line each. Reads everything.

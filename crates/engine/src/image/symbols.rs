@@ -7,9 +7,14 @@ use lancet_isa::Svma;
 use object::Endianness;
 use object::elf;
 use object::read::elf::{FileHeader, Sym};
+use rayon::prelude::*;
 
 use super::headers::{Class, Headers, array, utf8_prefix};
 use super::tables::SymbolTable;
+
+/// Thousands of symbols may share one name, of any length in a hostile file. Names of templates reach some kilobytes.
+const LONGEST_NAME: usize = 64 * 1024;
+const COMPARED_NAME: usize = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SymbolKind {
@@ -150,19 +155,29 @@ fn entry_as<'a, Elf: FileHeader<Endian = Endianness>>(
 
 /// The name at `offset` of a table's strings, without a version (`memcpy@@GLIBC_2.14`).
 pub(super) fn name<'a>(data: &'a [u8], table: &SymbolTable, offset: u32) -> &'a str {
+    let name = string(data, table, offset);
+    memchr::memchr(b'@', name.as_bytes()).map_or(name, |version| &name[..version])
+}
+
+/// The text at `offset` of a table's strings.
+pub(super) fn string<'a>(data: &'a [u8], table: &SymbolTable, offset: u32) -> &'a str {
     let bytes = data[table.strings.clone()].get(offset as usize..).unwrap_or_default();
-    let end = memchr::memchr2(0, b'@', bytes).unwrap_or(bytes.len());
-    utf8_prefix(&bytes[..end])
+    let bytes = &bytes[..bytes.len().min(LONGEST_NAME)];
+    utf8_prefix(&bytes[..memchr::memchr(0, bytes).unwrap_or(bytes.len())])
+}
+
+/// As much of a name as tells it from others at the same address.
+fn comparable(name: &str) -> (&[u8], usize) {
+    (&name.as_bytes()[..name.len().min(COMPARED_NAME)], name.len())
 }
 
 /// Sorts by address, the most telling symbol of each address first, and drops what one table repeats of another.
 pub(super) fn sort<'a>(symbols: &mut Vec<Symbol>, name_of: impl Fn(&Symbol) -> &'a str) {
-    symbols.sort_by_key(|symbol| symbol.svma);
+    symbols.par_sort_by_key(|symbol| symbol.svma);
     for group in symbols.chunk_by_mut(|a, b| a.svma == b.svma) {
         if group.len() > 1 {
-            group
-                .sort_by(|a, b| (a.kind, a.binding).cmp(&(b.kind, b.binding)).then_with(|| name_of(a).cmp(name_of(b))));
+            group.sort_by_cached_key(|symbol| (symbol.kind, symbol.binding, comparable(name_of(symbol))));
         }
     }
-    symbols.dedup_by(|b, a| a.svma == b.svma && a.kind == b.kind && name_of(a) == name_of(b));
+    symbols.dedup_by(|b, a| a.svma == b.svma && a.kind == b.kind && comparable(name_of(a)) == comparable(name_of(b)));
 }

@@ -87,6 +87,23 @@ fn without_sections(bytes: &mut [u8]) {
     }
 }
 
+/// The dynamic entries that an image follows.
+const ADDRESS_TAGS: [elf::DynamicTag; 13] = [
+    elf::DT_HASH,
+    elf::DT_GNU_HASH,
+    elf::DT_STRTAB,
+    elf::DT_SYMTAB,
+    elf::DT_RELA,
+    elf::DT_REL,
+    elf::DT_RELR,
+    elf::DT_JMPREL,
+    elf::DT_INIT,
+    elf::DT_FINI,
+    elf::DT_PREINIT_ARRAY,
+    elf::DT_INIT_ARRAY,
+    elf::DT_FINI_ARRAY,
+];
+
 /// Turns addresses of the process back into addresses of the file, where the loader wrote them.
 struct Undo<'a> {
     bias: u64,
@@ -102,7 +119,7 @@ impl Undo<'_> {
         for at in range.step_by(2 * word) {
             let Some(tag) = self.word(&bytes, at) else { break };
             let Some(value) = self.word(&bytes, at + word) else { break };
-            if elf::DynamicTag(tag as i64).is_address()
+            if ADDRESS_TAGS.contains(&elf::DynamicTag(tag as i64))
                 && let Some(svma) = self.unrelocated(value)
             {
                 self.set_word(&mut bytes, at + word, svma);
@@ -146,5 +163,55 @@ impl Undo<'_> {
                 Endianness::Big => place.copy_from_slice(&big[8 - word..]),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{candidates, maps};
+    use super::*;
+
+    /// Every object of this process, put together from memory, says what its file says: the loader has relocated all
+    /// of them, and its own tables too.
+    #[test]
+    fn memory_gives_back_what_the_file_says() {
+        let access = Access::open(std::process::id()).unwrap_or_else(|error| panic!("{error}"));
+        let mappings = maps::parse(&access.maps().unwrap_or_else(|error| panic!("{error}")));
+        let mut compared = 0;
+        for group in candidates(&mappings).iter().filter(|group| group.0[0].is_file()) {
+            let image = object(&access, group).unwrap_or_else(|error| panic!("{error}"));
+            let bytes = std::fs::read(group.name()).expect("the files of a test are there");
+            let file = Image::from_bytes(group.name(), bytes).unwrap_or_else(|error| panic!("{error}"));
+            assert!(has_same_id(&access, group, &file) || file.build_id().is_none());
+            assert_eq!(image.relocations().len(), file.relocations().len(), "{}", group.name());
+            // Variables may have changed since; what is read-only after relocation may not.
+            let constant = file.headers.extra(elf::PT_GNU_RELRO).expect("the linker's default").clone();
+            for (here, there) in image.relocations().iter().zip(file.relocations()) {
+                assert_eq!(here.place, there.place);
+                if here.place - constant.svma < constant.range.len() as u64 {
+                    assert_eq!(here.kind, there.kind, "{} at {}", group.name(), here.place);
+                }
+            }
+            assert_eq!(image.init_functions(), file.init_functions(), "{}", group.name());
+            assert_eq!(image.kind(), file.kind());
+            assert!(image.imports().eq(file.imports()), "{}", group.name());
+            let frames =
+                |image: &Image| image.fdes().iter().map(|fde| (fde.start, fde.len, fde.lsda)).collect::<Vec<_>>();
+            assert!(!file.fdes().is_empty());
+            assert!(frames(&image) == frames(&file), "{}", group.name());
+            compared += 1;
+        }
+        assert!(compared >= 2, "the test and the C library are objects");
+    }
+
+    #[test]
+    fn a_pointer_that_makes_sense_as_it_is_stays() {
+        let file = std::fs::read("/proc/self/exe").expect("the test's own file");
+        let Ok(headers) = Headers::read(&file, Scope::Whole) else { panic!("the test's own file is no ELF file") };
+        let first = headers.segments[0].svma.0;
+        let undo = Undo { bias: 0x7f00_0000_0000, headers: &headers };
+        assert_eq!(undo.unrelocated(first), None);
+        assert_eq!(undo.unrelocated(first + 0x7f00_0000_0000), Some(first));
+        assert_eq!(undo.unrelocated(0x1234_5678_9abc_def0), None);
     }
 }
