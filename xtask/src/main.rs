@@ -4,6 +4,7 @@
 //! itself only returns its exit status.
 #![forbid(unsafe_code)]
 
+mod accuracy;
 mod packages;
 mod shell;
 mod test;
@@ -26,6 +27,8 @@ enum Command {
     Tidy,
     /// Install what the tests need where it is missing, then check style and rules, build, and run all tests
     Test,
+    /// Build the corpus, analyse it stripped, and judge the result by the unstripped twins
+    Accuracy(accuracy::Options),
     /// All of CI
     Ci,
 }
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
     let result = match args.command {
         Command::Tidy => tidy::run().map(|()| ExitCode::SUCCESS),
         Command::Test => test::run(),
+        Command::Accuracy(options) => accuracy::run(&options),
         Command::Ci => test::run(),
     };
     match result {

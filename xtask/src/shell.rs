@@ -52,3 +52,11 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|candidate| candidate.is_file())
 }
+
+/// Where cargo builds.
+pub fn target_dir() -> Result<PathBuf> {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(folder) => Ok(root()?.join(folder)),
+        None => Ok(root()?.join("target")),
+    }
+}

@@ -1,0 +1,200 @@
+//! Compares what Lancet says with what is true.
+//!
+//! - A function start is right if a function of the truth starts there. Starts inside the linker's stubs do not count.
+//! - An extent is right if Lancet's parts hold exactly the instructions of the function, padding aside.
+//! - A jump table is exact if Lancet has its address, entries and targets, at every jump that it says uses the table.
+//!   A target that the true table does not have is wrong; so is any target of a table that does not exist.
+//! - A boundary is wrong if Lancet sees an instruction where none starts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{AddAssign, Range};
+
+use super::analysis::{FunctionGraph, JumpTable};
+use super::truth::Truth;
+
+/// Numbers that add up over files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Score {
+    pub(super) files: usize,
+    pub(super) true_starts: usize,
+    pub(super) found_starts: usize,
+    pub(super) false_starts: usize,
+    pub(super) extents: usize,
+    pub(super) right_extents: usize,
+    pub(super) tables: usize,
+    pub(super) exact_tables: usize,
+    pub(super) wrong_targets: usize,
+    pub(super) instructions: usize,
+    pub(super) wrong_boundaries: usize,
+}
+
+impl AddAssign for Score {
+    fn add_assign(&mut self, other: Score) {
+        self.files += other.files;
+        self.true_starts += other.true_starts;
+        self.found_starts += other.found_starts;
+        self.false_starts += other.false_starts;
+        self.extents += other.extents;
+        self.right_extents += other.right_extents;
+        self.tables += other.tables;
+        self.exact_tables += other.exact_tables;
+        self.wrong_targets += other.wrong_targets;
+        self.instructions += other.instructions;
+        self.wrong_boundaries += other.wrong_boundaries;
+    }
+}
+
+pub(super) struct Verdict {
+    pub(super) score: Score,
+    /// One line for each mistake.
+    pub(super) mistakes: Vec<String>,
+}
+
+/// Takes in the functions that Lancet lists and the graphs it draws, then gives the verdict.
+pub(super) struct Judge<'a> {
+    truth: &'a Truth,
+    listed: BTreeSet<u64>,
+    parts: BTreeMap<u64, Vec<Range<u64>>>,
+    tables: Vec<JumpTable>,
+    score: Score,
+    mistakes: Vec<String>,
+}
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(truth: &'a Truth) -> Judge<'a> {
+        let score = Score { files: 1, ..Score::default() };
+        Judge {
+            truth,
+            listed: BTreeSet::new(),
+            parts: BTreeMap::new(),
+            tables: Vec::new(),
+            score,
+            mistakes: Vec::new(),
+        }
+    }
+
+    pub(super) fn listed(&mut self, start: u64) {
+        self.listed.insert(start);
+    }
+
+    pub(super) fn graph(&mut self, graph: FunctionGraph) {
+        if self.is_stub(graph.address.0) {
+            return;
+        }
+        for block in &graph.blocks {
+            for offset in &block.instructions {
+                let at = block.address.0.wrapping_add(*offset);
+                self.score.instructions += 1;
+                if !self.truth.boundaries.contains(at) {
+                    self.score.wrong_boundaries += 1;
+                    self.mistakes.push(format!("no instruction starts at {at:#x} ({})", self.place(at)));
+                }
+            }
+        }
+        let parts = graph.parts.iter().map(|part| part.address.0..part.address.0.saturating_add(part.size));
+        self.parts.insert(graph.address.0, parts.collect());
+        self.tables.extend(graph.jump_tables);
+    }
+
+    pub(super) fn verdict(mut self) -> Verdict {
+        self.starts();
+        self.extents();
+        self.jump_tables();
+        Verdict { score: self.score, mistakes: self.mistakes }
+    }
+
+    fn starts(&mut self) {
+        let true_starts: BTreeSet<u64> = self.truth.functions.by_start.keys().copied().collect();
+        self.score.true_starts = true_starts.len();
+        self.score.found_starts = true_starts.intersection(&self.listed).count();
+        for missed in true_starts.difference(&self.listed) {
+            self.mistakes.push(format!("function not found: {:#x} ({})", missed, self.place(*missed)));
+        }
+        for &extra in self.listed.difference(&true_starts) {
+            if !self.is_stub(extra) {
+                self.score.false_starts += 1;
+                self.mistakes.push(format!("no function starts at {extra:#x} ({})", self.place(extra)));
+            }
+        }
+    }
+
+    fn extents(&mut self) {
+        let truth = self.truth;
+        for (start, function) in &truth.functions.by_start {
+            if function.parts.is_empty() || function.holds_entries {
+                continue;
+            }
+            self.score.extents += 1;
+            let Some(parts) = self.parts.get(start) else { continue };
+            let (expected, found) = (self.instructions(&function.parts), self.instructions(parts));
+            if expected == found {
+                self.score.right_extents += 1;
+            } else {
+                let (name, missing) = (&function.name, expected.difference(&found).next());
+                let extra = found.difference(&expected).next();
+                let example = match (missing, extra) {
+                    (Some(at), _) => format!("{at:#x} is missing"),
+                    (None, Some(at)) => format!("{at:#x} is not of it ({})", self.place(*at)),
+                    (None, None) => String::new(),
+                };
+                let found = format!("{:x?}, found {parts:x?}", function.parts);
+                self.mistakes.push(format!("extent of {name}: {found}: {example}"));
+            }
+        }
+    }
+
+    /// The instructions of some parts, without padding and data.
+    fn instructions(&self, parts: &[Range<u64>]) -> BTreeSet<u64> {
+        parts.iter().flat_map(|part| self.truth.boundaries.working(part)).collect()
+    }
+
+    fn jump_tables(&mut self) {
+        let truth = self.truth;
+        self.score.tables = truth.tables.len();
+        // By table: whether every jump through it has it exactly.
+        let mut seen: BTreeMap<u64, bool> = BTreeMap::new();
+        for found in std::mem::take(&mut self.tables) {
+            let address = found.table.0;
+            let targets: Vec<u64> = found.targets.iter().map(|target| target.0).collect();
+            let true_targets = truth.tables.get(&address).map_or(&[][..], |table| &table.targets);
+            let true_set: BTreeSet<u64> = true_targets.iter().copied().collect();
+            let wrong: BTreeSet<u64> = targets.iter().copied().filter(|t| !true_set.contains(t)).collect();
+            self.score.wrong_targets += wrong.len();
+            if let Some(first) = wrong.first() {
+                let (jump, place) = (found.jump.0, self.place(found.jump.0));
+                let text = format!("table {address:#x} of the jump at {jump:#x} ({place}): wrong target {first:#x}");
+                self.mistakes.push(format!("{text}, {} in all", wrong.len()));
+            }
+            let is_exact = truth
+                .tables
+                .get(&address)
+                .is_some_and(|table| table.targets == targets && table.entry_bytes == found.entry_bytes);
+            *seen.entry(address).or_insert(true) &= is_exact;
+            if !is_exact && !true_targets.is_empty() {
+                let (jump, n, m) = (found.jump.0, targets.len(), true_targets.len());
+                self.mistakes.push(format!("table {address:#x} of the jump at {jump:#x}: {n} entries, true are {m}"));
+            }
+        }
+        self.score.exact_tables = seen.values().filter(|exact| **exact).count();
+        for (address, table) in truth.tables.iter().filter(|(address, _)| !seen.contains_key(address)) {
+            let place = table.targets.first().map_or_else(String::new, |&target| self.place(target));
+            self.mistakes.push(format!("table not found: {address:#x} ({place}), {} entries", table.targets.len()));
+        }
+    }
+
+    fn is_stub(&self, address: u64) -> bool {
+        self.truth.stubs.iter().any(|range| range.contains(&address))
+    }
+
+    /// Where an address is, for a person.
+    fn place(&self, address: u64) -> String {
+        let functions = &self.truth.functions;
+        match functions.by_start.get(&address).or_else(|| functions.containing(address)) {
+            Some(function) => match functions.start_of(address) {
+                Some(start) if start != address => format!("{}+{:#x}", function.name, address.wrapping_sub(start)),
+                _ => function.name.clone(),
+            },
+            None => "outside of all functions".to_string(),
+        }
+    }
+}
