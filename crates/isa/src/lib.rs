@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod addr;
+pub mod blackfin;
 mod elf;
 mod facts;
 mod insn;

@@ -1,0 +1,13 @@
+//! Blackfin (ADSP-BF5xx).
+//!
+//! Unlike the other instruction sets, this one also offers its decoded form, [`BfInsn`], because a simulator executes
+//! it and the editor re-expresses instructions in it.
+
+mod decode;
+mod fields;
+mod insn;
+mod regs;
+
+pub use decode::decode;
+pub use insn::*;
+pub use regs::{Acc, AllReg, DPreg, Dhalf, Dreg, Half, Ireg, Loop, Mreg, Preg};
