@@ -96,7 +96,9 @@ layouts! {
     dag_mod_imm { OP = bits(3, 2); I = bits(1, 0); }
     ldst_post_mod { WRITE = bits(11, 11); OP = bits(10, 9); REG = bits(8, 6); INDEX = bits(5, 3); PTR = bits(2, 0); }
     ldst_dag { WRITE = bits(9, 9); OP = bits(8, 7); M = bits(6, 5); I = bits(4, 3); REG = bits(2, 0); }
-    ldst { SIZE = bits(11, 10); WRITE = bits(9, 9); OP = bits(8, 7); Z = bits(6, 6); PTR = bits(5, 3); REG = bits(2, 0); }
+    ldst {
+        SIZE = bits(11, 10); WRITE = bits(9, 9); OP = bits(8, 7); Z = bits(6, 6); PTR = bits(5, 3); REG = bits(2, 0);
+    }
     ldst_offset { WRITE = bits(12, 12); OP = bits(11, 10); OFFSET = bits(9, 6); PTR = bits(5, 3); REG = bits(2, 0); }
     ldst_frame { WRITE = bits(9, 9); OFFSET = bits(8, 4); REG = bits(3, 0); }
 

@@ -6,8 +6,10 @@
 mod decode;
 mod fields;
 mod insn;
+mod operands;
 mod regs;
 
 pub use decode::decode;
-pub use insn::*;
+pub use insn::{BfInsn, Op};
+pub use operands::*;
 pub use regs::{Acc, AllReg, DPreg, Dhalf, Dreg, Half, Ireg, Loop, Mreg, Preg};

@@ -1,7 +1,8 @@
 //! Multiplications, vector and accumulator arithmetic.
 
 use super::super::fields::{alu, mac};
-use super::super::insn::*;
+use super::super::insn::Op;
+use super::super::operands::*;
 use super::super::regs::{Acc, Dreg, Half};
 
 /// Modes, as bits by their code.

@@ -1,7 +1,8 @@
 //! The 16-bit families.
 
 use super::super::fields::*;
-use super::super::insn::*;
+use super::super::insn::Op;
+use super::super::operands::*;
 use super::super::regs::{AllReg, DPreg, Dreg, Ireg, Mreg, Preg};
 use super::{Family, relative};
 

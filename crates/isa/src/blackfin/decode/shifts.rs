@@ -1,7 +1,8 @@
 //! Shifts and bit operations, by a register and by a constant.
 
 use super::super::fields::shift;
-use super::super::insn::*;
+use super::super::insn::Op;
+use super::super::operands::*;
 use super::super::regs::{Acc, Dreg, Half};
 
 pub(super) fn by_register(word: u32, _: u32) -> Option<Op> {

@@ -1,7 +1,8 @@
 //! The 32-bit families that are no arithmetic.
 
 use super::super::fields::*;
-use super::super::insn::*;
+use super::super::insn::Op;
+use super::super::operands::*;
 use super::super::regs::{AllReg, Loop, Preg};
 use super::{Family, dsp, half, relative, shifts};
 
