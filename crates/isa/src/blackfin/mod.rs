@@ -8,8 +8,10 @@ mod fields;
 mod insn;
 mod operands;
 mod regs;
+mod text;
 
 pub use decode::decode;
 pub use insn::{BfInsn, Op};
 pub use operands::*;
 pub use regs::{Acc, AllReg, DPreg, Dhalf, Dreg, Half, Ireg, Loop, Mreg, Preg};
+pub use text::{Disassembler, Line, Names};
