@@ -106,6 +106,7 @@ pub fn decode_one(isa: &dyn Isa, code: &[u8], at: Svma) -> Result<Insn, DecodeEr
 pub fn for_elf_machine(machine: u16) -> Option<&'static dyn Isa> {
     match machine {
         62 => Some(&x86_64::X86_64),
+        106 => Some(&blackfin::Blackfin),
         _ => None,
     }
 }

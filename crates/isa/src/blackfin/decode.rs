@@ -8,9 +8,68 @@ mod half;
 mod shifts;
 mod wide;
 
+use std::ops::ControlFlow;
+
 use super::fields::Field;
 use super::insn::{BfInsn, Op};
-use crate::{DecodeError, Svma};
+use super::{Blackfin, Disassembler, effects};
+use crate::{Decode, DecodeError, Delay, Flow, Insn, Svma, Syntax, Target};
+
+impl Decode for Blackfin {
+    fn decode(
+        &self,
+        code: &[u8],
+        at: Svma,
+        visit: &mut dyn FnMut(&Insn) -> ControlFlow<()>,
+    ) -> Result<(), DecodeError> {
+        let mut offset = 0;
+        while let Some(rest) = code.get(offset..).filter(|rest| !rest.is_empty()) {
+            let insn = decode(rest, (at.0 as u32).wrapping_add(offset as u32))?;
+            let shown = Insn {
+                at: at + offset as u64,
+                len: insn.len,
+                flow: flow(&insn.op),
+                delay: Delay::None,
+                effects: effects::of(&insn),
+            };
+            if visit(&shown).is_break() {
+                break;
+            }
+            offset += usize::from(insn.len);
+        }
+        Ok(())
+    }
+
+    /// Illegal words have a text, too.
+    fn text(
+        &self,
+        code: &[u8],
+        at: Svma,
+        _: Syntax,
+        name: &dyn Fn(Svma) -> Option<String>,
+    ) -> Result<String, DecodeError> {
+        Ok(Disassembler::new().line(code, at.0 as u32, name)?.text)
+    }
+}
+
+/// Slots of a bundle do not change the flow.
+fn flow(op: &Op) -> Flow {
+    let direct = |target: u32| Target::Direct(Svma(target.into()));
+    match *op {
+        Op::Branch { target, .. } => Flow::Branch(Svma(target.into())),
+        Op::JumpShort { target } | Op::JumpLong { target } => Flow::Jump(direct(target)),
+        Op::JumpReg(_) | Op::JumpPcReg(_) => Flow::Jump(Target::Computed),
+        Op::Call { target } => Flow::Call(direct(target)),
+        Op::CallReg(_) | Op::CallPcReg(_) => Flow::Call(Target::Computed),
+        Op::Return(_) => Flow::Return,
+        Op::LoopSetup { first, last, .. } => Flow::LoopSetup { first: Svma(first.into()), last: Svma(last.into()) },
+        // A handler runs, and comes back behind the instruction.
+        Op::Raise(_) | Op::Excpt(_) | Op::Emuexcpt => Flow::System,
+        // The simulator ends.
+        Op::Hlt | Op::Abort => Flow::Stop,
+        _ => Flow::Next,
+    }
+}
 
 /// A family of words: those with `word & mask == value`.
 struct Family {
@@ -38,11 +97,11 @@ pub fn decode(code: &[u8], at: u32) -> Result<BfInsn, DecodeError> {
     }
     let head = fetch(code, 0, at)?;
     if !is_wide(head) {
-        let op = find(half::FAMILIES, u32::from(head), at).ok_or(invalid)?;
+        let op = half_op(head, at).ok_or(invalid)?;
         return Ok(BfInsn { at, len: 2, op, slots: None });
     }
     let word = u32::from(head) << 16 | u32::from(fetch(code, 2, at)?);
-    let op = find(wide::FAMILIES, word, at).ok_or(invalid)?;
+    let op = wide_op(word, at).ok_or(invalid)?;
     if !starts_bundle(head) {
         return Ok(BfInsn { at, len: 4, op, slots: None });
     }
@@ -53,12 +112,17 @@ pub fn decode(code: &[u8], at: u32) -> Result<BfInsn, DecodeError> {
     Ok(BfInsn { at, len: 8, op, slots: Some([slot(4)?, slot(6)?]) })
 }
 
+/// What a 16-bit word does.
+pub(super) fn half_op(word: u16, at: u32) -> Option<Op> {
+    find(half::FAMILIES, u32::from(word), at)
+}
+
 /// What a 16-bit word does in a bundle; `None` if it may not be there.
 pub(super) fn slot_op(word: u16, at: u32) -> Option<Op> {
     if is_wide(word) {
         return None;
     }
-    find(half::FAMILIES, u32::from(word), at).filter(Op::in_parallel)
+    half_op(word, at).filter(Op::in_parallel)
 }
 
 /// What a 32-bit word does, bundle or not.

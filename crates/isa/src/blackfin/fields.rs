@@ -35,19 +35,8 @@ impl Field {
     }
 
     /// A word of zeros with `value` in the field; bits that do not fit are cut off.
-    pub(super) const fn put(self, value: u32) -> u32 {
-        (value & self.mask()) << self.shift
-    }
-
-    /// Does `value`, sign-extended, fit?
-    pub(super) const fn fits_signed(self, value: i32) -> bool {
-        let half = 1i64 << (self.bits - 1);
-        (value as i64) >= -half && (value as i64) < half
-    }
-
-    /// Does `value` fit?
-    pub(super) const fn fits(self, value: u32) -> bool {
-        value & !self.mask() == 0
+    pub(super) fn put(self, value: impl Into<u32>) -> u32 {
+        (value.into() & self.mask()) << self.shift
     }
 }
 

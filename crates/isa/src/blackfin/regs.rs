@@ -25,6 +25,12 @@ macro_rules! coded {
                 self as u16
             }
         }
+
+        impl From<$name> for u32 {
+            fn from(value: $name) -> u32 {
+                value as u32
+            }
+        }
     };
 }
 pub(super) use coded;

@@ -1,4 +1,7 @@
 //! Reads files of raw words and their text.
+//!
+//! Shared by several tests, none of which uses all of it.
+#![allow(dead_code)]
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
