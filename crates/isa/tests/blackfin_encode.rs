@@ -8,8 +8,8 @@ use blackfin_rows::{rows_of_folder, sample_folder};
 use lancet_isa::blackfin::{AllReg, Assembler, Disassembler, EncodeError, Loop, LoopCount, Op, Preg};
 use lancet_isa::blackfin::{BfInsn, decode, encode, encode_insn};
 
-/// Operations whose word has bits that mean nothing, and those bits (first half on top). The encoder makes them 0,
-/// so only words that have 0 there come back the same. `Rotate` has two codes, of which the encoder knows one.
+/// Operations whose word has bits that mean nothing, and those bits (first half on top). The encoder has one value for
+/// them, the GNU assembler's, so only such words come back the same. `Rotate` has two codes, of which it uses one.
 const UNUSED_BITS: &[(&str, u32)] = &[
     ("Abort", 0x0038_0000),
     ("Abs", 0x0020_31C7),

@@ -1,8 +1,8 @@
 //! Instructions to bytes.
 //!
-//! Bits that mean nothing to an operation become 0. Every encoding is decoded again and compared, so what comes out is
-//! what was asked for: an operand that does not fit, a pair of registers with no path between them, a target out of
-//! reach are errors and not other instructions.
+//! Bits that mean nothing to an operation become what the GNU assembler makes of them, mostly 0. Every encoding is
+//! decoded again and compared, so what comes out is what was asked for: an operand that does not fit, a pair of
+//! registers with no path between them, a target out of reach are errors and not other instructions.
 
 mod dsp;
 mod half;

@@ -59,6 +59,8 @@ fn arithmetic(op: &Op) -> Option<u32> {
     let srcs = |src0: Dreg, src1: Dreg| alu::SRC0.put(src0) | alu::SRC1.put(src1);
     let s = |flag: bool| alu::S.put(flag);
     let high = |half: Half| alu::HIGH.put(half);
+    // What the GNU assembler writes where there are no data registers to read.
+    let no_src = alu::SRC0.put(7u32) | alu::SRC1.put(7u32);
     Some(match *op {
         Op::VecAdd { op, dst: to, src0, src1, saturate, cross } => {
             form(0, op.into()) | dst(to) | srcs(src0, src1) | s(saturate) | alu::X.put(cross)
@@ -88,27 +90,28 @@ fn arithmetic(op: &Op) -> Option<u32> {
         Op::Min { vector, dst: to, src0, src1 } => form(if vector { 6 } else { 7 }, 1) | dst(to) | srcs(src0, src1),
         Op::Abs { vector, dst: to, src: from } => form(if vector { 6 } else { 7 }, 2) | dst(to) | src(from),
         Op::Neg { dst: to, src: from, saturate } => form(7, 3) | dst(to) | src(from) | s(saturate),
+        Op::AccClear(Accs::Both) => form(8, 2) | no_src,
         Op::AccClear(which) => form(8, which.into()),
-        Op::AccSaturate(which) => form(8, which.into()) | s(true),
-        Op::AccCopy { dst } => form(8, 3) | s(dst == Acc::A1),
+        Op::AccSaturate(which) => form(8, which.into()) | s(true) | no_src,
+        Op::AccCopy { dst } => form(8, 3) | s(dst == Acc::A1) | no_src,
         Op::AccSetHalf { dst, src: from } => form(9, u32::from(dst) << 1) | high(from.half) | src(from.reg),
         Op::AccSet { dst, src: from } => form(9, u32::from(dst) << 1) | s(true) | src(from),
         Op::AccSetExt { dst, src: from } => form(9, u32::from(dst) << 1 | 1) | src(from),
-        Op::AccGetExt { dst: to, src } => form(10, src.into()) | dst(to),
-        Op::AccAccumulateTo { dst: to } => form(11, 0) | dst(to),
-        Op::AccAccumulateToHalf { dst } => form(11, 1) | dst_half(dst),
-        Op::AccAccumulate { sub, w32 } => form(11, 2 | u32::from(sub)) | s(w32),
+        Op::AccGetExt { dst: to, src } => form(10, src.into()) | dst(to) | no_src,
+        Op::AccAccumulateTo { dst: to } => form(11, 0) | dst(to) | no_src,
+        Op::AccAccumulateToHalf { dst } => form(11, 1) | dst_half(dst) | no_src,
+        Op::AccAccumulate { sub, w32 } => form(11, 2 | u32::from(sub)) | s(w32) | no_src,
         Op::SignMultiply { dst: to, src0, src1 } => form(12, 0) | dst(to) | srcs(src0, src1),
-        Op::AccAddHalves { from_a1, from_a0 } => form(12, 1) | dsts(from_a1, from_a0),
+        Op::AccAddHalves { from_a1, from_a0 } => form(12, 1) | dsts(from_a1, from_a0) | no_src,
         Op::Round { dst, src: from } => form(12, 3) | dst_half(dst) | src(from),
         Op::Search { dst1, dst0, src: from, mode } => form(13, mode.into()) | dsts(dst1, dst0) | src(from),
-        Op::AccNeg { dst, src } => form(14, src.into()) | alu::HIGH.put(dst),
-        Op::AccNegBoth => form(14, 3),
+        Op::AccNeg { dst, src } => form(14, src.into()) | alu::HIGH.put(dst) | no_src,
+        Op::AccNegBoth => form(14, 3) | no_src,
         Op::VecNeg { dst: to, src: from } => form(15, 3) | dst(to) | src(from),
-        Op::AccAbs { dst, src } => form(16, src.into()) | alu::HIGH.put(dst),
-        Op::AccAbsBoth => form(16, 3),
+        Op::AccAbs { dst, src } => form(16, src.into()) | alu::HIGH.put(dst) | no_src,
+        Op::AccAbsBoth => form(16, 3) | no_src,
         Op::AccAddSub { sum, difference, minuend, overflow } => {
-            form(17, 1 - u32::from(minuend)) | dsts(sum, difference) | alu::OVERFLOW.put(overflow)
+            form(17, 1 - u32::from(minuend)) | dsts(sum, difference) | alu::OVERFLOW.put(overflow) | no_src
         }
         Op::Saa { src0, src1, reversed } => form(18, 0) | srcs(src0, src1) | s(reversed),
         Op::Disalgnexcpt => form(18, 3),
