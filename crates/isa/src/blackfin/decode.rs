@@ -30,6 +30,7 @@ impl Decode for Blackfin {
                 len: insn.len,
                 flow: flow(&insn.op),
                 delay: Delay::None,
+                stores: insn.ops().any(Op::stores),
                 effects: effects::of(&insn),
             };
             if visit(&shown).is_break() {

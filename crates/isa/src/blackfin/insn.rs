@@ -299,6 +299,11 @@ pub enum Op {
 }
 
 impl Op {
+    /// Does it write memory?
+    pub fn stores(&self) -> bool {
+        matches!(self, Op::Store { .. } | Op::Push(_) | Op::PushMultiple(_) | Op::Link { .. } | Op::Testset(_))
+    }
+
     /// May the GNU disassembler's reading of a bundle have this in a 16-bit slot? The processor is stricter: it takes
     /// only `NOP`, loads and stores, and `DagAdd`, `DagSub`, `DagAddImm`.
     pub fn in_parallel(&self) -> bool {
