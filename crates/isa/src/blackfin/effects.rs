@@ -301,7 +301,7 @@ fn add(op: &Op, e: &mut Sum) {
         Op::AccNeg { dst, src } | Op::AccAbs { dst, src } => {
             e.read(src.set()).write(dst.set() | NZ).touch(AC0 | AC1 | ALL_ACC_FLAGS)
         }
-        Op::AccNegBoth | Op::AccAbsBoth => e.update(both()).write(NZ).touch(AC0 | AC1 | ALL_ACC_FLAGS),
+        Op::AccNegBoth | Op::AccAbsBoth => e.update(both()).touch(NZ | AC0 | AC1 | ALL_ACC_FLAGS),
         Op::AccSetHalf { dst, src } => e.read(src.set()).touch(dst.set()),
         Op::AccSet { dst, src } => e.read(src.set()).write(dst.set()),
         Op::AccSetExt { dst, src } => e.read(src.set()).touch(dst.set()),

@@ -55,10 +55,10 @@ macro_rules! layouts {
         $(
             $(#[$meta])*
             pub(super) mod $family {
+                // A 16-bit family has no first half.
+                #[allow(unused_imports)]
                 use super::{Field, bits, first};
                 $(pub(in super::super) const $name: Field = $field;)*
-                // Each family uses one of the two.
-                const _: (fn(u8, u8) -> Field, fn(u8, u8) -> Field) = (bits, first);
             }
         )*
     };
