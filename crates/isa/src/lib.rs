@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod addr;
+pub mod blackfin;
 pub mod edit;
 mod elf;
 mod facts;
@@ -94,6 +95,41 @@ pub trait Isa: Decode + Semantic {
 
     /// How to change code of this instruction set; `None` where Lancet only reads it.
     fn editor(&self) -> Option<&'static dyn edit::Edit>;
+
+    /// Shows `visit` the text of all of `code`, line by line, with a line for bytes that are no instruction.
+    /// It may say more than [`Decode::text`] says of the instructions one by one, because it has seen those before.
+    fn listing(
+        &self,
+        code: &[u8],
+        at: Svma,
+        syntax: Syntax,
+        name: &dyn Fn(Svma) -> Option<String>,
+        visit: &mut dyn FnMut(TextLine<'_>),
+    ) {
+        let mut offset = 0;
+        while let Some(rest) = code.get(offset..).filter(|rest| !rest.is_empty()) {
+            let at = at + offset as u64;
+            let mut len = usize::from(self.facts().insn_align).min(rest.len());
+            let mut text = "(bad)".to_owned();
+            let decoded = self.decode(rest, at, &mut |insn| {
+                len = usize::from(insn.len).min(rest.len());
+                ControlFlow::Break(())
+            });
+            if let Ok(known) = decoded.and_then(|()| self.text(rest, at, syntax, name)) {
+                text = known;
+            }
+            visit(TextLine { at, code: &rest[..len], text: &text });
+            offset += len;
+        }
+    }
+}
+
+/// A line of a listing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextLine<'a> {
+    pub at: Svma,
+    pub code: &'a [u8],
+    pub text: &'a str,
 }
 
 /// Decodes one instruction at the start of `code`.
@@ -110,6 +146,7 @@ pub fn decode_one(isa: &dyn Isa, code: &[u8], at: Svma) -> Result<Insn, DecodeEr
 pub fn for_elf_machine(machine: u16) -> Option<&'static dyn Isa> {
     match machine {
         62 => Some(&x86_64::X86_64),
+        106 => Some(&blackfin::Blackfin),
         _ => None,
     }
 }

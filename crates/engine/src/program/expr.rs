@@ -100,9 +100,10 @@ fn extend(value: Expr, bits: u8, signed: bool) -> Expr {
     match value {
         // Only the low bits count, so an inner extension of at least as many says nothing.
         Expr::Extend { value: inner, bits: inner_bits, .. } if inner_bits >= bits => extend(*inner, bits, signed),
-        sum @ (Expr::Add(..) | Expr::Sub(..) | Expr::Mul(..)) => {
-            Expr::Extend { value: Box::new(low_bits_of_sum(&sum, bits)), bits, signed }
-        }
+        sum @ (Expr::Add(..) | Expr::Sub(..) | Expr::Mul(..)) => match low_bits_of_sum(&sum, bits) {
+            low @ Expr::Const(_) => extend(low, bits, signed),
+            low => Expr::Extend { value: Box::new(low), bits, signed },
+        },
         value => Expr::Extend { value: Box::new(value), bits, signed },
     }
 }
@@ -110,6 +111,7 @@ fn extend(value: Expr, bits: u8, signed: bool) -> Expr {
 /// A sum of which only the low `bits` are used: the same for its terms, and its constant as a small signed number.
 fn low_bits_of_sum(sum: &Expr, bits: u8) -> Expr {
     let mut linear = Linear::of(sum);
+    linear.terms.retain(|(atom, factor)| zeros_below(atom) + factor.trailing_zeros() < u32::from(bits));
     for (atom, _) in &mut linear.terms {
         if let Expr::Extend { value, bits: inner, .. } = atom {
             if *inner >= bits {
@@ -131,7 +133,25 @@ fn and(value: Expr, mask: u64) -> Expr {
     if ones < 64 && mask == (1u64 << ones) - 1 && ones > 0 {
         return extend(value, ones, false);
     }
-    Expr::And(Box::new(value), mask)
+    high_part(&value, mask).unwrap_or_else(|| Expr::And(Box::new(value), mask))
+}
+
+/// `value & mask` where the mask takes only the constant of a sum: a register whose halves are loaded one after the
+/// other is `(low half + constant) & 0xffff0000` in between.
+fn high_part(value: &Expr, mask: u64) -> Option<Expr> {
+    let mut sum = Linear::of(value);
+    let constant = std::mem::take(&mut sum.constant);
+    let below = 64 - upper_bound(&sum.into_expr()).leading_zeros();
+    let apart = constant.trailing_zeros() >= below && mask.trailing_zeros() >= below;
+    apart.then_some(Expr::Const(constant & mask))
+}
+
+/// The number of low bits that are 0 whatever the registers hold.
+fn zeros_below(expr: &Expr) -> u32 {
+    match expr {
+        Expr::And(value, mask) => mask.trailing_zeros().max(zeros_below(value)),
+        _ => 0,
+    }
 }
 
 /// No value of the expression is larger (unsigned), whatever the registers hold.
@@ -229,6 +249,20 @@ mod tests {
         let b = Expr::Mul(Box::new(reg(2)), 4).add(reg(1)).add(Expr::Mul(Box::new(reg(2)), 4)).add(Expr::Const(4));
         assert_eq!(simplify(&a), simplify(&b));
         assert_eq!(simplify(&Expr::Sub(Box::new(a.clone()), Box::new(b))), Expr::Const(0));
+    }
+
+    #[test]
+    fn halves_of_a_constant_come_together() {
+        let low = |value: Expr| Expr::And(Box::new(value), 0xffff_0000).add(Expr::Const(0x5678));
+        let high = |value: Expr| Expr::And(Box::new(value), 0xffff).add(Expr::Const(0x1234_0000));
+        assert_eq!(simplify(&low(high(reg(1)))), Expr::Const(0x1234_5678));
+        assert_eq!(simplify(&high(low(reg(1)))), Expr::Const(0x1234_5678));
+        assert_ne!(simplify(&low(reg(1).zero_extend(17))), Expr::Const(0x5678));
+        let carry = Expr::And(Box::new(reg(1).zero_extend(16).add(Expr::Const(0x1_8000))), 0xffff_0000);
+        assert_eq!(
+            simplify(&carry),
+            Expr::And(Box::new(reg(1).zero_extend(16).add(Expr::Const(0x1_8000))), 0xffff_0000)
+        );
     }
 
     #[test]

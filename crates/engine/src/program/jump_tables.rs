@@ -454,33 +454,39 @@ fn base_register(target: &Expr) -> Option<Reg> {
     base
 }
 
-/// The constant that a register holds, if every definition that reaches it gives the same one.
+/// The constant that a register holds, if every definition that reaches it gives the same one. It may be made in steps
+/// (a half, then the other), so what is followed is an expression over one register.
 struct Constants<'a> {
     view: &'a View<'a>,
-    seen: FxHashSet<(usize, Reg)>,
+    seen: FxHashSet<(usize, Expr)>,
     value: Option<u64>,
 }
 
 impl Constants<'_> {
     fn find(view: &View<'_>, reg: Reg, block: usize, upto: usize) -> Option<u64> {
         let mut search = Constants { view, seen: FxHashSet::default(), value: None };
-        search.walk(reg, block, upto)?;
+        search.walk(Expr::Reg(reg), block, upto)?;
         search.value
     }
 
     /// `None`: some definition is not that constant.
-    fn walk(&mut self, reg: Reg, block: usize, upto: usize) -> Option<()> {
-        let mut work = vec![(reg, block, upto)];
-        while let Some((reg, block, upto)) = work.pop() {
+    fn walk(&mut self, expr: Expr, block: usize, upto: usize) -> Option<()> {
+        let mut work = vec![(expr, block, upto)];
+        while let Some((expr, block, upto)) = work.pop() {
+            let reg = only_register(&expr)?;
             let writes = |insn: &&Insn| insn.effects.writes.contains(reg);
             match self.view.blocks[block][..upto].iter().enumerate().rev().find(|(_, insn)| writes(insn)) {
-                Some((i, insn)) => match self.definition(insn, reg)? {
-                    Expr::Const(value) if self.value.is_none_or(|known| known == value) => self.value = Some(value),
-                    Expr::Reg(copied) => work.push((copied, block, i)),
-                    _ => return None,
-                },
+                Some((i, insn)) => {
+                    let definition = self.definition(insn, reg)?;
+                    let with = |part: &Expr| (*part == Expr::Reg(reg)).then(|| definition.clone());
+                    match substitute(&expr, &with)? {
+                        Expr::Const(value) if self.value.is_none_or(|known| known == value) => self.value = Some(value),
+                        before => work.push((before, block, i)),
+                    }
+                }
                 None => {
-                    if self.view.preds[block].is_empty() {
+                    // A register that is counted up around a loop has a new expression every time.
+                    if self.view.preds[block].is_empty() || self.seen.len() >= BUDGET {
                         return None;
                     }
                     for &(pred, via) in &self.view.preds[block] {
@@ -488,8 +494,8 @@ impl Constants<'_> {
                         if lost {
                             return None;
                         }
-                        if self.seen.insert((pred, reg)) {
-                            work.push((reg, pred, self.view.blocks[pred].len()));
+                        if self.seen.insert((pred, expr.clone())) {
+                            work.push((expr.clone(), pred, self.view.blocks[pred].len()));
                         }
                     }
                 }
@@ -500,8 +506,22 @@ impl Constants<'_> {
 
     fn definition(&self, insn: &Insn, reg: Reg) -> Option<Expr> {
         let values = self.view.isa.values(code(self.view, insn)?, insn.at);
-        let set = values.sets.iter().find(|set| set.dst == Place::Reg(reg))?;
-        Some(simplify(&set.value))
+        let set = values.sets.into_iter().find(|set| set.dst == Place::Reg(reg))?;
+        Some(set.value)
+    }
+}
+
+/// The register that an expression is about, if that is one register and nothing else that may change.
+fn only_register(expr: &Expr) -> Option<Reg> {
+    let (mut regs, mut other) = (Vec::new(), false);
+    visit(expr, &mut |part| match part {
+        Expr::Reg(reg) if !regs.contains(reg) => regs.push(*reg),
+        Expr::Load { .. } | Expr::Opaque => other = true,
+        _ => {}
+    });
+    match regs[..] {
+        [reg] if !other => Some(reg),
+        _ => None,
     }
 }
 
