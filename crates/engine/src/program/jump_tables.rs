@@ -486,7 +486,7 @@ impl Constants<'_> {
                 }
                 None => {
                     // A register that is counted up around a loop has a new expression every time.
-                    if self.view.preds[block].is_empty() || self.seen.len() >= BUDGET {
+                    if self.view.preds[block].is_empty() || self.seen.len() >= MAX_WALKS {
                         return None;
                     }
                     for &(pred, via) in &self.view.preds[block] {
