@@ -281,13 +281,13 @@ impl TinyElf {
 
     fn section_headers(&mut self, names: &[u64]) {
         let (data, loaded_end) = (self.offset(".data"), self.offset("loaded end"));
-        for index in 0..self.sections.len() {
+        for (index, &name) in names.iter().enumerate() {
             let section = &self.sections[index];
             let (start, size, kind, flags) = (section.start as u64, section.size as u64, section.kind, section.flags);
             let link = if section.link.is_empty() { 0 } else { self.section_index(section.link) };
             let shift = if (data..loaded_end).contains(&section.start) { DATA_SHIFT } else { 0 };
             let address = if flags & ALLOC != 0 { start + shift } else { 0 };
-            self.half_words(&[names[index] as u32, kind]);
+            self.half_words(&[name as u32, kind]);
             let start = if kind == 0 { 0 } else { start };
             for value in [flags.into(), address, start, size] {
                 self.word(value);
