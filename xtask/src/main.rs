@@ -5,6 +5,9 @@
 #![forbid(unsafe_code)]
 
 mod accuracy;
+mod bench;
+mod fuzz;
+mod measure;
 mod packages;
 mod shell;
 mod test;
@@ -29,8 +32,15 @@ enum Command {
     Test,
     /// Build the corpus, analyse it stripped, and judge the result by the unstripped twins
     Accuracy(accuracy::Options),
+    /// Measure what analysis costs, against peers
+    Bench(bench::Options),
+    /// Fuzz the image reader and the analysis
+    Fuzz(fuzz::Options),
     /// All of CI
     Ci,
+    /// Run one program and print its cost as JSON
+    #[command(hide = true)]
+    Measure(measure::Options),
 }
 
 fn main() -> ExitCode {
@@ -39,6 +49,9 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run().map(|()| ExitCode::SUCCESS),
         Command::Test => test::run(),
         Command::Accuracy(options) => accuracy::run(&options),
+        Command::Bench(options) => bench::run(&options),
+        Command::Fuzz(options) => fuzz::run(&options),
+        Command::Measure(options) => measure::run(&options),
         Command::Ci => test::run(),
     };
     match result {

@@ -60,3 +60,11 @@ pub fn target_dir() -> Result<PathBuf> {
         None => Ok(root()?.join("target")),
     }
 }
+
+/// Builds the `lancet` program for release, and returns its path.
+pub fn build_lancet() -> Result<PathBuf> {
+    run(cargo()?.args(["build", "--quiet", "--release", "--package", "lancet-cli"]))?;
+    let program = target_dir()?.join("release/lancet");
+    ensure!(program.is_file(), "cargo built no {}", program.display());
+    Ok(program)
+}

@@ -43,13 +43,13 @@ halt: return *top;
 
 /* Offsets from a label: no relocation at load time, so the table is read-only in a PIE too. */
 NOINLINE static long by_offsets(const unsigned char *code, int budget) {
-    static const int offsets[] = {&&push - &&push, &&add - &&push, &&sub - &&push, &&dup - &&push,
-                                  &&swap - &&push, &&loop - &&push, &&tell - &&push, &&halt - &&push};
+    static const int offsets[] = {&&push - &&dispatch, &&add - &&dispatch, &&sub - &&dispatch, &&dup - &&dispatch,
+                                  &&swap - &&dispatch, &&loop - &&dispatch, &&tell - &&dispatch, &&halt - &&dispatch};
     long a = 1, b = 2;
     const unsigned char *pc = code;
 dispatch:
     if (--budget < 0) return a;
-    goto *(&&push + offsets[*pc++]);
+    goto *(&&dispatch + offsets[*pc++]);
 push: b = a; a = *pc++; goto dispatch;
 add: a += b; DO(a); goto dispatch;
 sub: a -= b; DO(b); goto dispatch;

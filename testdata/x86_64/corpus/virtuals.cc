@@ -117,7 +117,7 @@ int main() {
         DO(by_member_pointer(machine, methods[i % 3], i));
         DO(visit_value(values[i % 6]));
         DO(add(i));
-        DO(instance<12>(i));
+        DO(instance<40>(i));
         DO(local_static().values.size() + before_main.values.size());
     }
     return report("virtuals");

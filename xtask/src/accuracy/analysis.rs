@@ -81,10 +81,7 @@ pub(super) struct Lancet {
 
 impl Lancet {
     pub(super) fn build() -> Result<Lancet> {
-        shell::run(shell::cargo()?.args(["build", "--quiet", "--release", "--package", "lancet-cli"]))?;
-        let program = shell::target_dir()?.join("release/lancet");
-        ensure!(program.is_file(), "cargo built no {}", program.display());
-        Ok(Lancet { program })
+        Ok(Lancet { program: shell::build_lancet()? })
     }
 
     /// Lists all functions.
