@@ -392,7 +392,7 @@ impl Search<'_> {
             match self.read(jump, shape, range, is_target) {
                 Some(table) => tables.push(table),
                 // Not even its first entry is in the function: these are pointers to functions, or none.
-                None if shape.base.is_none() && shape.entry_bits == 64 => return Resolution::PointerArray,
+                None if shape.base.is_none() && self.is_pointer(shape) => return Resolution::PointerArray,
                 None => return Resolution::Unknown,
             }
         }
@@ -422,6 +422,10 @@ impl Search<'_> {
         }
         let base = shape.base.map(Svma);
         Some(JumpTable { jump, at, entry_bytes: shape.entry_bits / 8, base, targets: targets.into(), bound })
+    }
+
+    fn is_pointer(&self, shape: Shape) -> bool {
+        shape.entry_bits == self.view.isa.facts().pointer_bytes * 8
     }
 
     fn entry(&self, shape: Shape, at: Svma) -> Option<Svma> {
