@@ -1,102 +1,98 @@
-//! The `lancet` command.
+//! The `lancet` command: parses arguments, prints, exits. Everything else is in the library.
+//!
+//! One file per command; each is arguments, help, and a `run` that asks the library for a report and writes it.
+//! Exit status: 0, or 1 for an error in one line on standard error (`lancet: FILE: where: what`), or 2 for arguments
+//! that make no sense. Output that nobody reads any more (`| head`) is no error.
 #![forbid(unsafe_code)]
 
-use std::io::Write;
-use std::path::PathBuf;
+mod cfg;
+mod disasm;
+mod functions;
+mod loops;
+mod output;
+mod progress;
+mod subject;
+
+use std::io;
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
-use lancet::{Image, Program, report};
+
+use output::{Output, WhenColor};
 
 #[derive(Parser)]
-#[command(name = "lancet", version, about = "Measures and improves native programs after they were linked")]
-struct Args {
+#[command(name = "lancet", version, about, long_about = None, after_help = EXAMPLES)]
+struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Use this many threads; by default one for each core
+    #[arg(long, value_name = "N", global = true, display_order = 900)]
+    threads: Option<NonZeroUsize>,
+    /// Colour the output; by default only on a terminal
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t, global = true, display_order = 901)]
+    color: WhenColor,
 }
+
+const EXAMPLES: &str = "\
+FILE is an x86-64 ELF program or shared library, stripped or not. FUNCTION is a
+name, a demangled name with or without its parameters, or an address in the
+function (0x...). The JSON that --json writes is described in docs/json.md.
+
+Examples:
+  lancet functions --sort loops /usr/bin/bash
+  lancet loops /usr/bin/bash
+  lancet cfg /usr/lib/x86_64-linux-gnu/libc.so.6 qsort_r --format svg > qsort.svg
+  lancet disasm --pid 1234 malloc";
 
 #[derive(Subcommand)]
 enum Command {
-    /// List the functions of a file
-    Functions {
-        file: PathBuf,
-        #[arg(long)]
-        json: bool,
-        /// Totals only
-        #[arg(long)]
-        summary: bool,
-    },
-    /// Show control-flow graphs
-    Cfg {
-        file: PathBuf,
-        #[arg(long)]
-        all: bool,
-        #[arg(long)]
-        json: bool,
-    },
+    Functions(functions::Args),
+    Loops(loops::Args),
+    Cfg(cfg::Args),
+    Disasm(disasm::Args),
 }
 
 fn main() -> ExitCode {
-    match run(Args::parse()) {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("lancet: {error}");
-            ExitCode::FAILURE
-        }
+        Err(error) => match error.downcast_ref::<clap::Error>() {
+            Some(error) => usage(error),
+            None if is_broken_pipe(&error) => ExitCode::SUCCESS,
+            None => {
+                eprintln!("lancet: {error:#}");
+                ExitCode::FAILURE
+            }
+        },
     }
 }
 
-fn run(args: Args) -> Result<(), Box<dyn std::error::Error>> {
-    let out = std::io::stdout();
-    let mut out = std::io::BufWriter::new(out.lock());
-    match args.command {
-        Command::Functions { file, json, summary } => {
-            let program = Program::analyse(Arc::new(Image::open(&file)?));
-            if summary {
-                let funcs = program.funcs();
-                writeln!(out, "functions {}", funcs.len())?;
-                writeln!(out, "complete {}", funcs.iter().filter(|f| f.is_complete()).count())?;
-                writeln!(out, "blocks {}", funcs.iter().map(|f| f.blocks.len()).sum::<usize>())?;
-                writeln!(out, "edges {}", funcs.iter().map(|f| f.edges.len()).sum::<usize>())?;
-                writeln!(out, "loops {}", funcs.iter().map(|f| f.loops.len()).sum::<usize>())?;
-                writeln!(out, "tables {}", funcs.iter().map(|f| f.tables.len()).sum::<usize>())?;
-                writeln!(
-                    out,
-                    "instructions {}",
-                    funcs.iter().flat_map(|f| f.blocks.iter()).map(|b| b.insns as usize).sum::<usize>()
-                )?;
-                return Ok(());
-            }
-            let list = report::functions::functions(&program);
-            if json {
-                serde_json::to_writer(&mut out, &list)?;
-            } else {
-                for f in &list.functions {
-                    writeln!(
-                        out,
-                        "{:>10} {:>6} {:>5} {:>3} {:7} {:8} {} {}",
-                        f.address,
-                        f.size,
-                        f.blocks,
-                        f.loops,
-                        f.found_by,
-                        f.status,
-                        f.name,
-                        f.reason.as_deref().unwrap_or("")
-                    )?;
-                }
-            }
-        }
-        Command::Cfg { file, json: _, all: _ } => {
-            let program = Program::analyse(Arc::new(Image::open(&file)?));
-            write!(out, "{{\"functions\":[")?;
-            for (i, func) in program.funcs().iter().enumerate() {
-                write!(out, "{}", if i == 0 { "\n" } else { ",\n" })?;
-                serde_json::to_writer(&mut out, &report::cfg::cfg(&program, func))?;
-            }
-            writeln!(out, "\n]}}")?;
-        }
+fn run(cli: Cli) -> anyhow::Result<()> {
+    if let Some(threads) = cli.threads {
+        rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build_global()?;
     }
+    let mut output = Output::new(cli.color);
+    match cli.command {
+        Command::Functions(args) => functions::run(args, &mut output)?,
+        Command::Loops(args) => loops::run(args, &mut output)?,
+        Command::Cfg(args) => cfg::run(args, &mut output)?,
+        Command::Disasm(args) => disasm::run(args, &mut output)?,
+    }
+    output.finish()?;
     Ok(())
+}
+
+/// What clap has to say: help, the version, or what is wrong with the arguments.
+fn usage(error: &clap::Error) -> ExitCode {
+    // Nobody is left to hear of a failure.
+    let _ = error.print();
+    ExitCode::from(error.exit_code().clamp(0, 2) as u8)
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

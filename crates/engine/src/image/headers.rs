@@ -140,8 +140,8 @@ impl Headers {
             return not_elf("the file is empty".into());
         }
         if !data.starts_with(&elf::ELFMAG) {
-            let shown = data.len().min(4);
-            return not_elf(format!("it starts with {:02x?}, not with 7f 45 4c 46", &data[..shown]));
+            let start: Vec<String> = data.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+            return not_elf(format!("it starts with {}, not with 7f 45 4c 46", start.join(" ")));
         }
         let class = match data.get(4) {
             Some(&class) if class == elf::ELFCLASS32.0 => Class::Elf32,

@@ -138,7 +138,10 @@ fn path(
     let mut path = std::path::PathBuf::new();
     // Each of these replaces what is before it if it is absolute.
     path.push(unit.comp_dir.map_or("", |folder| utf8_prefix(folder.slice())));
-    path.push(file.directory(header).and_then(text).unwrap_or(""));
+    // Folder 0 is the first again, and need not be absolute.
+    if file.directory_index() != 0 {
+        path.push(file.directory(header).and_then(text).unwrap_or(""));
+    }
     path.push(text(file.path_name())?);
     let path = path.to_string_lossy();
     Some(path.chars().take(LONGEST_PATH).collect())

@@ -46,7 +46,7 @@ pub use frames::{Cfa, Cie, Fde, Reference};
 pub use headers::{Section, Segment};
 pub use lines::SourceLine;
 pub use lsda::LandingPad;
-pub use names::demangle;
+pub use names::{demangle, demangle_short};
 pub use process::{MappedObject, Process, Skipped};
 pub use relocs::{Reloc, RelocKind};
 pub use symbols::{Binding, DynamicSymbol, Symbol, SymbolKind};

@@ -3,11 +3,22 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use cpp_demangle::DemangleOptions;
+
 /// A hostile symbol can ask for exponentially long text; real ones stay far below.
 const LONGEST_NAME: usize = 16 * 1024;
 
 /// Demangles a C++ or Rust symbol. Any other name is given back as it is.
 pub fn demangle(name: &str) -> Cow<'_, str> {
+    demangle_as(name, &DemangleOptions::new())
+}
+
+/// As [`demangle`], without a C++ function's parameters and result.
+pub fn demangle_short(name: &str) -> Cow<'_, str> {
+    demangle_as(name, &DemangleOptions::new().no_params().no_return_type())
+}
+
+fn demangle_as<'a>(name: &'a str, options: &DemangleOptions) -> Cow<'a, str> {
     if !name.starts_with(['_', '?']) {
         return Cow::Borrowed(name);
     }
@@ -17,7 +28,7 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
         fmt::write(&mut text, format_args!("{rust:#}")).is_ok()
     } else {
         let parsed = cpp_demangle::Symbol::new(name);
-        parsed.is_ok_and(|cpp| cpp.structured_demangle(&mut text, &cpp_demangle::DemangleOptions::default()).is_ok())
+        parsed.is_ok_and(|cpp| cpp.structured_demangle(&mut text, options).is_ok())
     };
     if done { Cow::Owned(text.0) } else { Cow::Borrowed(name) }
 }
@@ -36,7 +47,7 @@ impl fmt::Write for Bounded {
 
 #[cfg(test)]
 mod tests {
-    use super::demangle;
+    use super::{demangle, demangle_short};
 
     #[test]
     fn names_of_three_languages() {
@@ -46,6 +57,11 @@ mod tests {
             demangle("_ZNSt6vectorIiSaIiEE9push_backERKi"),
             "std::vector<int, std::allocator<int> >::push_back(int const&)"
         );
+        assert_eq!(
+            demangle_short("_ZNSt6vectorIiSaIiEE9push_backERKi"),
+            "std::vector<int, std::allocator<int> >::push_back"
+        );
+        assert_eq!(demangle_short("_ZN6shapes7largestIiEET_PKS1_i"), "shapes::largest<int>");
         assert_eq!(demangle("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
         assert_eq!(demangle("_RNvCskwGfYPst2Cb_3foo16example_function"), "foo::example_function");
     }

@@ -2,6 +2,7 @@
 
 use lancet_isa::{RegSet, Svma, Target};
 
+use super::graph::Graph;
 use super::jump_tables::JumpTable;
 use super::loops::LoopForest;
 
@@ -191,6 +192,12 @@ impl Func {
         let i = block.0 as usize;
         let end = self.blocks.get(i + 1).map_or(self.edges.len(), |next| next.first_edge as usize);
         &self.edges[self.blocks[i].first_edge as usize..end]
+    }
+
+    /// Its blocks and edges as a graph with the same numbers, as the loop forest's questions need it.
+    pub fn graph(&self) -> Graph {
+        let pairs: Vec<(u32, u32)> = self.edges.iter().map(|edge| (edge.from.0, edge.to.0)).collect();
+        Graph::new(self.blocks.len(), &pairs)
     }
 
     /// The call that ends a block.

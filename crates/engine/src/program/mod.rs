@@ -88,7 +88,9 @@ impl Program {
         }
         let symbols = self.image.symbols_at(func.entry).iter();
         let named = symbols.map(|symbol| (symbol, self.image.symbol_name(symbol))).filter(|(_, name)| !name.is_empty());
-        let best = named.min_by_key(|(symbol, _)| (symbol.kind, symbol.binding))?;
+        // Of aliases, the plainest: `malloc` rather than `__libc_malloc`.
+        let underscores = |name: &str| name.bytes().take_while(|&byte| byte == b'_').count();
+        let best = named.min_by_key(|(symbol, name)| (symbol.kind, symbol.binding, underscores(name), name.len()))?;
         Some(best.1.to_owned())
     }
 

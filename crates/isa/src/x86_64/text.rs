@@ -1,6 +1,8 @@
 //! Instructions as text, in either syntax.
 
-use iced_x86::{Formatter, FormatterOptions, GasFormatter, Instruction, IntelFormatter, SymbolResolver, SymbolResult};
+use iced_x86::{
+    Formatter, FormatterOptions, GasFormatter, Instruction, IntelFormatter, Register, SymbolResolver, SymbolResult,
+};
 
 use crate::{Svma, Syntax};
 
@@ -17,7 +19,7 @@ impl SymbolResolver for Names {
 pub(super) fn format(insn: &Instruction, syntax: Syntax, name: &dyn Fn(Svma) -> Option<String>) -> String {
     // iced keeps the resolver, so it cannot borrow `name`: ask for the two addresses that can be named.
     let mut known = Vec::new();
-    for at in [insn.near_branch_target(), insn.memory_displacement64()] {
+    for at in [insn.near_branch_target(), fixed_address(insn).unwrap_or(0)] {
         if at != 0 {
             known.extend(name(Svma(at)).map(|text| (at, text)));
         }
@@ -37,6 +39,13 @@ pub(super) fn format(insn: &Instruction, syntax: Syntax, name: &dyn Fn(Svma) -> 
         }
     }
     out
+}
+
+/// The address of a memory operand, if no register but the instruction pointer has a part in it.
+fn fixed_address(insn: &Instruction) -> Option<u64> {
+    let absolute =
+        insn.memory_base() == Register::None && !matches!(insn.memory_segment(), Register::FS | Register::GS);
+    (absolute || insn.is_ip_rel_memory_operand()).then(|| insn.memory_displacement64())
 }
 
 fn common(options: &mut FormatterOptions) {

@@ -96,6 +96,11 @@ impl Process {
         &self.objects
     }
 
+    /// The same, to keep.
+    pub fn into_objects(self) -> Vec<MappedObject> {
+        self.objects
+    }
+
     /// The program itself.
     pub fn main(&self) -> &MappedObject {
         &self.objects[self.main]

@@ -1,0 +1,37 @@
+//! What can go wrong between a request and its answer. One line each, that names the file or process.
+
+use lancet_engine::image::ImageError;
+use lancet_isa::Svma;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    #[error("{subject}: no function {query}{}", suggestion(near))]
+    NoSuchFunction {
+        subject: String,
+        query: String,
+        /// Names that were perhaps meant, the likeliest first.
+        near: Vec<String>,
+    },
+    #[error("{subject}: {at}: no function is there")]
+    NoFunctionAt { subject: String, at: Svma },
+    /// The only error of several lines: the candidates are one line each.
+    #[error("{subject}: {query}: {} functions have this name; give the address of one\n  {}", .candidates.len(), .candidates.join("\n  "))]
+    Ambiguous {
+        subject: String,
+        query: String,
+        /// Address and full name of each.
+        candidates: Vec<String>,
+    },
+    #[error("process {pid}: {object}: no object of this name is mapped; there are {}", .mapped.join(", "))]
+    NoSuchObject { pid: u32, object: String, mapped: Vec<String> },
+}
+
+fn suggestion(near: &[String]) -> String {
+    match near {
+        [] => String::new(),
+        [one] => format!("; did you mean {one}?"),
+        [first @ .., last] => format!("; did you mean {} or {last}?", first.join(", ")),
+    }
+}
