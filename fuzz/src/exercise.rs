@@ -19,7 +19,11 @@ pub fn image(bytes: &[u8]) {
         black_box(image.section(&section.name));
     }
     for segment in image.segments() {
-        black_box((image.bytes_from(segment.start), image.bytes(segment.start, u64::MAX), image.is_code(segment.start)));
+        black_box((
+            image.bytes_from(segment.start),
+            image.bytes(segment.start, u64::MAX),
+            image.is_code(segment.start),
+        ));
     }
     for range in image.code_ranges() {
         assert!(image.bytes(range.start, range.len).is_some(), "a code range without bytes at {}", range.start);

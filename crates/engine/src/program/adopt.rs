@@ -3,7 +3,7 @@
 //! GCC moves the unlikely blocks of a function away, with an FDE of their own. Most of these say so by starting with a
 //! frame. One that starts without is told from a function by how it is reached: never called, pointed to or named,
 //! jumped to from one function only, and either it jumps back into the middle of that function, or it is reached by a
-//! conditional jump and is not aligned as functions are.
+//! conditional jump and is not aligned as functions are (or follows another part without a gap).
 
 use super::FoundBy;
 use super::discover::{Discovery, NONE, OutflowKind, Region};
@@ -67,7 +67,13 @@ impl Discovery<'_> {
     fn owners(&self) -> Vec<u32> {
         let reached = self.how_reached();
         let count = self.regions.len() as u32;
-        let direct: Vec<u32> = (0..count).map(|i| owner(&self.regions[i as usize], i, &reached[i as usize])).collect();
+        let mut direct: Vec<u32> = Vec::with_capacity(count as usize);
+        for i in 0..count {
+            let region = &self.regions[i as usize];
+            let before = i.checked_sub(1).filter(|before| direct[*before as usize] != *before);
+            let behind_part = before.is_some_and(|b| self.regions[b as usize].parts[0].end == region.start());
+            direct.push(owner(region, i, &reached[i as usize], behind_part));
+        }
         // A part of a part belongs to the function; a ring of parts is no function's.
         let settle = |i: u32| {
             let last = (0..16).fold(i, |at, _| direct[at as usize]);
@@ -106,9 +112,9 @@ impl Discovery<'_> {
     }
 }
 
-fn owner(region: &Region, itself: u32, reached: &Reached) -> u32 {
+fn owner(region: &Region, itself: u32, reached: &Reached, behind_part: bool) -> u32 {
     let Some(from) = reached.from.filter(|_| !reached.called && !region.referenced) else { return itself };
-    let aligned = region.start().0 % 16 == 0;
+    let aligned = region.start().0 % 16 == 0 && !behind_part;
     let looks_like_one = region.found_by == FoundBy::Fde
         && !reached.from_several
         && (reached.jumps_into.contains(&from) || reached.by_branch && !aligned);
@@ -134,4 +140,5 @@ fn join(function: &mut Region, mut part: Region) {
         function.returning.push(returning);
     }
     function.cfg.tables.append(&mut part.cfg.tables);
+    function.cfg.labels.append(&mut part.cfg.labels);
 }

@@ -7,10 +7,9 @@ use super::dfs::Dfs;
 use super::discover::{Discovery, Region};
 use super::func::{Block, BlockId, Call, Edge, EdgeKind, Exit, ExitKind, Func, Part, Problem};
 use super::graph::Graph;
-use super::jump_tables::JumpTable;
 use super::liveness::{self, Liveness};
 use super::loops::LoopForest;
-use super::region::{End, RegionBlock};
+use super::region::{End, RegionBlock, RegionCfg};
 use crate::image::{Cfa, Image};
 
 /// Turns regions into functions, giving the regions' memory back on the way.
@@ -70,8 +69,7 @@ impl Builder<'_> {
         let known = region.reached.iter().zip(&region.returning);
         let runs = region.cfg.blocks.drain(..).zip(known).filter(|(_, (reached, _))| **reached);
         let blocks: Vec<(RegionBlock, bool)> = runs.map(|(block, (_, returning))| (block, *returning)).collect();
-        let mut tables = std::mem::take(&mut region.cfg.tables);
-        tables.retain(|table| {
+        region.cfg.tables.retain(|table| {
             let next = blocks.partition_point(|(block, _)| block.start <= table.jump);
             next > 0 && blocks[next - 1].0.end_address() > table.jump
         });
@@ -82,7 +80,7 @@ impl Builder<'_> {
         for (i, (block, returning)) in blocks.iter().enumerate() {
             let first_edge = builder.edges.len() as u32;
             numbered.push(Block { start: block.start, len: block.len, insns: block.insns, first_edge });
-            builder.end_block(BlockId(i as u32), block, *returning, &tables);
+            builder.end_block(BlockId(i as u32), block, *returning, &region.cfg);
         }
         let mut entries: Vec<BlockId> = builder.find(entry).into_iter().collect();
         let others = region.pads.iter().chain(&region.entries).filter_map(|at| builder.find(*at));
@@ -98,7 +96,7 @@ impl Builder<'_> {
             exits: builder.exits.into(),
             calls: builder.calls.into(),
             entries: entries.into(),
-            tables: tables.into(),
+            tables: region.cfg.tables.into(),
             loops,
             problems: builder.problems.into(),
             never_returns: region.noreturn,
@@ -111,7 +109,7 @@ impl Builder<'_> {
         self.starts.binary_search(&at).ok().map(|i| BlockId(i as u32))
     }
 
-    fn end_block(&mut self, from: BlockId, block: &RegionBlock, returns: bool, tables: &[JumpTable]) {
+    fn end_block(&mut self, from: BlockId, block: &RegionBlock, returns: bool, jumps: &RegionCfg) {
         match block.end {
             End::Fall(to) => self.flow(from, to, EdgeKind::Fall),
             End::Jump(to) => self.flow(from, to, EdgeKind::Jump),
@@ -134,9 +132,10 @@ impl Builder<'_> {
             End::Tables => {
                 let range = block.start..block.end_address();
                 let mut targets: Vec<Svma> = Vec::new();
-                for table in tables.iter().filter(|table| range.contains(&table.jump)) {
+                for table in jumps.tables.iter().filter(|table| range.contains(&table.jump)) {
                     targets.extend(table.targets.iter());
                 }
+                targets.extend(jumps.labels.iter().filter(|(jump, _)| range.contains(jump)).map(|(_, to)| *to));
                 targets.sort_unstable();
                 targets.dedup();
                 targets.into_iter().for_each(|to| self.flow(from, to, EdgeKind::Table));

@@ -285,8 +285,8 @@ impl Discovery<'_> {
     fn follow(&mut self, flows: &[Outflow]) -> bool {
         let mut planted: Vec<Seed> = Vec::new();
         let mut changed = false;
-        let mut plant = |at: Svma, found_by| {
-            planted.push(Seed { start: at, end: None, found_by, part: false, referenced: false });
+        let mut plant = |at: Svma, end, found_by| {
+            planted.push(Seed { start: at, end, found_by, part: false, referenced: false });
         };
         for flow in flows {
             if !self.image.is_code(flow.to) {
@@ -296,7 +296,7 @@ impl Discovery<'_> {
             let Some(i) = self.containing(flow.to) else {
                 // Running on into nothing known is a call that does not return, not a function.
                 if flow.kind != OutflowKind::Other {
-                    plant(flow.to, found_by);
+                    plant(flow.to, None, found_by);
                 }
                 continue;
             };
@@ -304,9 +304,13 @@ impl Discovery<'_> {
             if region.start() == flow.to || i == flow.from as usize && region.exact {
                 continue;
             }
-            // A region without a stated end may cover what is a function of its own.
-            if !region.exact && (flow.kind == OutflowKind::Call || flow.to >= region.code_end()) {
-                plant(flow.to, found_by);
+            // A region without a stated end may cover what is a function of its own; and assembly has functions with
+            // several entries, each of which is called like a function.
+            let called = flow.kind == OutflowKind::Call;
+            if !region.exact && (called || flow.to >= region.code_end()) {
+                plant(flow.to, None, found_by);
+            } else if called && region.parts[0].contains(flow.to) {
+                plant(flow.to, Some(region.parts[0].end), found_by);
             } else if let Err(place) = region.entries.binary_search(&flow.to) {
                 region.entries.insert(place, flow.to);
                 region.fresh = true;

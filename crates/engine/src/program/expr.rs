@@ -229,12 +229,6 @@ pub(super) fn has_opaque(expr: &Expr) -> bool {
     found
 }
 
-pub(super) fn has_load(expr: &Expr) -> bool {
-    let mut found = false;
-    visit(expr, &mut |part| found |= matches!(part, Expr::Load { .. }));
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,10 +13,10 @@
 //! Nothing is taken from the order of sections or from instruction patterns.
 
 use lancet_isa::value::{Expr, Place, Relation};
-use lancet_isa::{Flow, Insn, Isa, Reg, RegSet, Svma};
+use lancet_isa::{Facts, Flow, Insn, Isa, Reg, RegSet, Svma};
 use rustc_hash::FxHashSet;
 
-use super::expr::{Linear, has_load, has_opaque, mentions, simplify, substitute, upper_bound, visit};
+use super::expr::{Linear, has_opaque, mentions, simplify, substitute, upper_bound, visit};
 use crate::image::Image;
 
 /// Blocks walked for one jump before it is given up. Real switches need a few; a pointer that is no table's could be
@@ -75,7 +75,8 @@ pub enum Bound {
 
 #[derive(Debug)]
 pub(super) enum Resolution {
-    Tables(Vec<JumpTable>),
+    /// Through tables, or to labels whose address the code takes.
+    Found { tables: Vec<JumpTable>, labels: Vec<Svma> },
     /// The target comes from memory or a register with no index: a pointer.
     Pointer,
     /// It is read from an array whose entries are not in this function: an array of function pointers.
@@ -143,7 +144,9 @@ struct Search<'a> {
     view: &'a View<'a>,
     seen: FxHashSet<(usize, State)>,
     /// A table access with the range of its index, for every path.
-    found: Vec<(Shape, Option<(u64, u64)>)>,
+    found: Vec<(Shape, Option<Range>)>,
+    /// Addresses that the target is on some path.
+    labels: Vec<Svma>,
     walks: usize,
     index_walks: usize,
     /// A path left the index unbounded: nothing more can be learnt.
@@ -169,6 +172,7 @@ pub(super) fn resolve(view: &View<'_>, block: usize, is_target: &IsTarget<'_>) -
         view,
         seen: FxHashSet::default(),
         found: Vec::new(),
+        labels: Vec::new(),
         walks: 0,
         index_walks: 0,
         open: false,
@@ -241,7 +245,7 @@ impl Search<'_> {
             Via::AfterCall => {
                 let abi = &self.view.isa.facts().abi;
                 let lost = !abi.preserved;
-                if !keep_what_survives(&mut state, lost, true, true) {
+                if !keep_what_survives(&mut state, lost, true, true, self.view.isa.facts()) {
                     return self.give_up(&state);
                 }
                 count - 1
@@ -276,7 +280,7 @@ impl Search<'_> {
         }
         let mut state = state.clone();
         let called = matches!(insn.flow, Flow::System);
-        if !keep_what_survives(&mut state, written, compared, called) {
+        if !keep_what_survives(&mut state, written, compared, called, self.view.isa.facts()) {
             return None;
         }
         if values.sets.is_empty() {
@@ -307,13 +311,20 @@ impl Search<'_> {
 
     /// Has the goal been reached? A target that became a table access goes on as its index.
     fn settle(&mut self, block: usize, upto: usize, state: &mut State) -> bool {
+        if let Goal::Target(Expr::Const(at)) = &state.goal {
+            self.labels.push(Svma(*at));
+            return true;
+        }
         if let Goal::Target(expr) = &state.goal {
+            // The table's address often comes from far away: look for it apart from the index.
             let access = self.table_access(expr).or_else(|| {
-                // The table's address often comes from far away: look for it apart from the index.
-                let base = base_register(expr)?;
-                let at = Constants::find(self.view, base, block, upto)?;
-                let with = |part: &Expr| (*part == Expr::Reg(base)).then_some(Expr::Const(at));
-                self.table_access(&substitute(expr, &with)?)
+                let mut resolved = expr.clone();
+                for base in base_registers(expr) {
+                    let at = Constants::find(self.view, base, block, upto)?;
+                    let with = |part: &Expr| (*part == Expr::Reg(base)).then_some(Expr::Const(at));
+                    resolved = substitute(&resolved, &with)?;
+                }
+                self.table_access(&resolved)
             });
             match access {
                 Some((shape, index)) => state.goal = Goal::Index(shape, index),
@@ -321,11 +332,11 @@ impl Search<'_> {
             }
         }
         let Goal::Index(shape, index) = &state.goal else { return false };
-        if let Some(range) = bounded(index, &state.conditions) {
+        let range = bounded(index, &state.conditions).or_else(|| masked(index));
+        if let Some(range) = range {
             self.found.push((*shape, Some(range)));
-            return true;
         }
-        false
+        range.is_some()
     }
 
     /// The end of a path that reached no bound.
@@ -338,7 +349,7 @@ impl Search<'_> {
             Goal::Index(shape, index) => {
                 let limit = upper_bound(index);
                 self.open |= limit >= MAX_ENTRIES;
-                self.found.push((*shape, (limit < MAX_ENTRIES).then_some((0, limit))));
+                self.found.push((*shape, (limit < MAX_ENTRIES).then_some((0, limit as i64))));
             }
         }
     }
@@ -369,13 +380,14 @@ impl Search<'_> {
     }
 
     fn conclude(self, jump: Svma, is_target: &IsTarget<'_>) -> Resolution {
-        if self.found.is_empty() {
+        let on_target = self.labels.iter().all(|at| is_target(*at, false));
+        if self.found.is_empty() && (self.labels.is_empty() || self.lost || !on_target) {
             return if self.lost_indexed { Resolution::Unknown } else { Resolution::Pointer };
         }
-        if self.lost {
+        if self.lost || !on_target {
             return Resolution::Unknown;
         }
-        let mut shapes: Vec<(Shape, Option<(u64, u64)>)> = Vec::new();
+        let mut shapes: Vec<(Shape, Option<Range>)> = Vec::new();
         for (shape, range) in &self.found {
             match shapes.iter_mut().find(|(known, _)| known == shape) {
                 Some((_, known)) => {
@@ -396,17 +408,20 @@ impl Search<'_> {
                 None => return Resolution::Unknown,
             }
         }
-        Resolution::Tables(tables)
+        let mut labels = self.labels.clone();
+        labels.sort_unstable();
+        labels.dedup();
+        Resolution::Found { tables, labels }
     }
 
-    fn read(&self, jump: Svma, shape: Shape, range: Option<(u64, u64)>, is_target: &IsTarget<'_>) -> Option<JumpTable> {
-        let (first, last) = range.unwrap_or((0, MAX_ENTRIES));
-        let at = Svma(shape.at.wrapping_add(first.wrapping_mul(shape.scale)));
+    fn read(&self, jump: Svma, shape: Shape, range: Option<Range>, is_target: &IsTarget<'_>) -> Option<JumpTable> {
+        let (first, last) = range.unwrap_or((0, MAX_ENTRIES as i64));
+        let at = Svma(shape.at.wrapping_add((first as u64).wrapping_mul(shape.scale)));
         let stop = self.view.stops.partition_point(|stop| *stop <= at);
         let stop = self.view.stops.get(stop).copied();
         let mut targets = Vec::new();
         let mut bound = if range.is_some() { Bound::Checked } else { Bound::Content };
-        for i in 0..=(last - first).min(MAX_ENTRIES) {
+        for i in 0..=((last - first) as u64).min(MAX_ENTRIES) {
             let entry = at + i.wrapping_mul(shape.scale);
             let past_stop = range.is_none() && stop.is_some_and(|stop| entry >= stop);
             match self.entry(shape, entry) {
@@ -444,18 +459,32 @@ impl Search<'_> {
     }
 }
 
-/// The register that is added, unscaled, to a scaled one in an address.
-fn base_register(target: &Expr) -> Option<Reg> {
-    let mut base = None;
-    visit(target, &mut |part| {
-        if let Expr::Load { addr, .. } = part {
-            if let [(Expr::Reg(reg), 1), (_, 4 | 8)] | [(_, 4 | 8), (Expr::Reg(reg), 1)] = Linear::of(addr).terms[..] {
-                // The outermost access is the table's; its index may come from an array of its own.
-                base = base.or(Some(reg));
+/// The registers that are added, unscaled: to a scaled one in the address of a table's entry, and to the entry.
+fn base_registers(target: &Expr) -> Vec<Reg> {
+    let mut bases = Vec::new();
+    let mut add = |terms: &[(Expr, u64)]| {
+        let scaled = terms.iter().any(|(atom, factor)| *factor != 1 || !matches!(atom, Expr::Reg(_)));
+        for (atom, factor) in terms {
+            if let (Expr::Reg(reg), 1, true) = (atom, factor, scaled) {
+                if !bases.contains(reg) {
+                    bases.push(*reg);
+                }
             }
         }
-    });
-    base
+    };
+    let sum = Linear::of(target);
+    add(&sum.terms);
+    // The outermost access is the table's; its index may come from an array of its own.
+    for (atom, _) in &sum.terms {
+        let entry = match atom {
+            Expr::Extend { value, .. } => value,
+            other => other,
+        };
+        if let Expr::Load { addr, .. } = entry {
+            add(&Linear::of(addr).terms);
+        }
+    }
+    bases
 }
 
 /// The constant that a register holds, if every definition that reaches it gives the same one. It may be made in steps
@@ -529,9 +558,24 @@ fn only_register(expr: &Expr) -> Option<Reg> {
     }
 }
 
-/// Drops conditions that depend on what was overwritten. `false`: the goal does.
-fn keep_what_survives(state: &mut State, written: RegSet, compared: bool, memory: bool) -> bool {
-    let lost = |expr: &Expr| mentions(expr, written, compared) || memory && has_load(expr);
+/// Drops conditions that depend on what was overwritten. `false`: the goal does. A call may write `memory`, but not the
+/// slots of the frame that the compiler spills to.
+fn keep_what_survives(state: &mut State, written: RegSet, compared: bool, memory: bool, facts: &Facts) -> bool {
+    let frame = facts.abi.preserved | RegSet::of(facts.stack_pointer);
+    let lost_load = |part: &Expr| match part {
+        Expr::Load { addr, .. } => match Linear::of(addr).terms[..] {
+            [(Expr::Reg(base), 1)] => !frame.contains(base),
+            _ => true,
+        },
+        _ => false,
+    };
+    let lost = |expr: &Expr| {
+        let mut found = mentions(expr, written, compared);
+        if memory {
+            visit(expr, &mut |part| found |= lost_load(part));
+        }
+        found
+    };
     state.conditions.retain(|c| !lost(&c.left) && !lost(&c.right));
     match &state.goal {
         Goal::Target(expr) | Goal::Index(_, expr) => !lost(expr),
@@ -550,12 +594,23 @@ fn is_indexed(target: &Expr) -> bool {
     })
 }
 
+/// The first and the last value of an index; the first may be negative.
+type Range = (i64, i64);
+
 /// The range of `index` under the conditions, if they bound it.
-fn bounded(index: &Expr, conditions: &[Condition]) -> Option<(u64, u64)> {
+fn bounded(index: &Expr, conditions: &[Condition]) -> Option<Range> {
     conditions.iter().filter_map(|c| bounded_by(index, c)).min_by_key(|(low, high)| high - low)
 }
 
-fn bounded_by(index: &Expr, condition: &Condition) -> Option<(u64, u64)> {
+/// An explicit mask, of a width that is no operand's, is there to bound the index.
+fn masked(index: &Expr) -> Option<Range> {
+    match index {
+        Expr::Extend { bits, signed: false, .. } if *bits < 16 && *bits != 8 => Some((0, (1 << bits) - 1)),
+        _ => None,
+    }
+}
+
+fn bounded_by(index: &Expr, condition: &Condition) -> Option<Range> {
     let (relation, value, limit) = match (&condition.left, &condition.right) {
         (value, Expr::Const(limit)) => (condition.relation, value, *limit),
         (Expr::Const(limit), value) => (mirrored(condition.relation), value, *limit),
@@ -574,11 +629,20 @@ fn bounded_by(index: &Expr, condition: &Condition) -> Option<(u64, u64)> {
         Relation::LessOrEqual if upper_bound(value) <= i32::MAX as u64 => (0, limit),
         _ => return None,
     };
-    let modulus = if index_core.bits >= 64 { !0 } else { (1u64 << index_core.bits) - 1 };
     let shift = index_core.constant.wrapping_sub(value_core.constant);
-    let low = low.wrapping_add(shift) & modulus;
-    let high = high.wrapping_add(shift) & modulus;
-    (low <= high && high - low < MAX_ENTRIES && high <= modulus >> u32::from(index_core.signed)).then_some((low, high))
+    let (low, high) = (low.wrapping_add(shift), high.wrapping_add(shift));
+    let range = if index_core.bits >= 64 {
+        // Part of the sum may stand in the table's address instead, and the index start below zero.
+        (low as i64, high as i64)
+    } else {
+        let modulus = (1u64 << index_core.bits) - 1;
+        let high = high & modulus;
+        if high > modulus >> u32::from(index_core.signed) {
+            return None;
+        }
+        ((low & modulus) as i64, high as i64)
+    };
+    (range.0 <= range.1 && range.1.wrapping_sub(range.0) as u64 <= MAX_ENTRIES).then_some(range)
 }
 
 fn mirrored(relation: Relation) -> Relation {

@@ -30,6 +30,8 @@ pub(super) struct RegionCfg {
     /// By address.
     pub(super) blocks: Vec<RegionBlock>,
     pub(super) tables: Vec<JumpTable>,
+    /// An indirect jump, and a label that it may go to.
+    pub(super) labels: Vec<(Svma, Svma)>,
 }
 
 #[derive(Clone, Debug)]
@@ -62,7 +64,7 @@ pub(super) enum End {
     },
     Return,
     Stop,
-    /// To the targets of the tables whose jump is this block's last instruction.
+    /// To the targets of the tables, and to the labels, whose jump is this block's last instruction.
     Tables,
     /// Through a pointer in a fixed place (a PLT stub).
     Slot(Svma),
@@ -98,6 +100,8 @@ impl RegionCfg {
                 for table in self.tables_of(block) {
                     table.targets.iter().for_each(|to| see(*to));
                 }
+                let range = block.start..block.end_address();
+                self.labels.iter().filter(|(jump, _)| range.contains(jump)).for_each(|(_, to)| see(*to));
             }
             End::Return | End::Stop | End::Slot(_) | End::Pointer | End::Unresolved | End::Bad(_) => {}
         }
@@ -172,19 +176,18 @@ pub(super) fn analyse(around: &Surroundings<'_>, spec: &RegionSpec<'_>, scratch:
     let mut region = Builder { around, isa: around.image.isa(), slices, scratch };
     spec.parts.iter().take(1).for_each(|part| region.add_leader(part.start));
     spec.entries.iter().for_each(|at| region.add_leader(*at));
-    let mut tables = Vec::new();
-    let mut pointers = Vec::new();
+    let mut jumps = Jumps::default();
     // Code behind a table may lead to another way into its jump: once nothing is new, all are looked at again.
     let mut again = true;
     loop {
         region.decode_all();
-        match region.resolve_indirect(&mut tables, &mut pointers, again) {
+        match region.resolve_indirect(&mut jumps, again) {
             Progress::Nothing if again => break,
             Progress::Nothing => again = true,
             Progress::NewCode => again = false,
         }
     }
-    let cfg = region.finish(tables, &pointers);
+    let cfg = region.finish(jumps);
     region.clear();
     cfg
 }
@@ -205,6 +208,21 @@ impl Scratch {
 enum Progress {
     Nothing,
     NewCode,
+}
+
+/// What is known of the indirect jumps.
+#[derive(Default)]
+struct Jumps {
+    tables: Vec<JumpTable>,
+    labels: Vec<(Svma, Svma)>,
+    /// Those that go through a pointer.
+    pointers: Vec<Svma>,
+}
+
+impl Jumps {
+    fn is_resolved(&self, jump: Svma) -> bool {
+        self.tables.iter().any(|table| table.jump == jump) || self.labels.iter().any(|(from, _)| *from == jump)
+    }
 }
 
 /// The code of one part, and the offset of its first byte.
@@ -336,7 +354,7 @@ impl<'a> Builder<'a, '_> {
     }
 
     /// Resolves indirect jumps with what is decoded so far: `all`, or only those that were not.
-    fn resolve_indirect(&mut self, tables: &mut Vec<JumpTable>, pointers: &mut Vec<Svma>, all: bool) -> Progress {
+    fn resolve_indirect(&mut self, jumps: &mut Jumps, all: bool) -> Progress {
         let indirect = |insn: &Insn| matches!(insn.flow, Flow::Jump(Target::Computed));
         if !self.scratch.insns.iter().any(indirect) {
             return Progress::Nothing;
@@ -344,7 +362,7 @@ impl<'a> Builder<'a, '_> {
         self.scratch.leaders.sort_unstable();
         let blocks: Vec<Vec<Insn>> = self.scratch.leaders.iter().map(|leader| self.block_insns(*leader)).collect();
         let slices: Vec<&[Insn]> = blocks.iter().map(Vec::as_slice).collect();
-        let mut preds = self.predecessors(&slices, tables);
+        let mut preds = self.predecessors(&slices, jumps);
         self.throw_to_landing_pads(&slices, &mut preds);
         let view =
             View { isa: self.isa, image: self.around.image, blocks: &slices, preds: &preds, stops: self.around.stops };
@@ -353,24 +371,27 @@ impl<'a> Builder<'a, '_> {
             None => in_bounds && (self.around.outside_target)(at),
         };
         if all {
-            tables.clear();
-            pointers.clear();
+            *jumps = Jumps::default();
         }
         for (i, block) in slices.iter().enumerate() {
             let Some(last) = block.last().filter(|insn| indirect(insn)) else { continue };
-            if pointers.contains(&last.at) || tables.iter().any(|table| table.jump == last.at) {
+            if jumps.pointers.contains(&last.at) || jumps.is_resolved(last.at) {
                 continue;
             }
             match jump_tables::resolve(&view, i, &is_target) {
-                Resolution::Tables(found) => tables.extend(found),
-                Resolution::Pointer | Resolution::PointerArray => pointers.push(last.at),
+                Resolution::Found { tables, labels } => {
+                    jumps.tables.extend(tables);
+                    jumps.labels.extend(labels.into_iter().map(|to| (last.at, to)));
+                }
+                Resolution::Pointer | Resolution::PointerArray => jumps.pointers.push(last.at),
                 Resolution::Unknown => {}
             }
         }
         let known = self.scratch.leaders.len();
-        for table in tables.iter() {
+        for table in &jumps.tables {
             table.targets.iter().for_each(|to| self.add_leader(*to));
         }
+        jumps.labels.iter().for_each(|(_, to)| self.add_leader(*to));
         if self.scratch.leaders.len() > known { Progress::NewCode } else { Progress::Nothing }
     }
 
@@ -382,7 +403,7 @@ impl<'a> Builder<'a, '_> {
                 .any(|before| self.insn_at(before).is_some_and(|insn| before + u32::from(insn.len) > offset))
     }
 
-    fn predecessors(&self, blocks: &[&[Insn]], tables: &[JumpTable]) -> Vec<Vec<(usize, Via)>> {
+    fn predecessors(&self, blocks: &[&[Insn]], jumps: &Jumps) -> Vec<Vec<(usize, Via)>> {
         let mut preds = vec![Vec::new(); blocks.len()];
         for (i, block) in blocks.iter().enumerate() {
             let Some(last) = block.last() else { continue };
@@ -405,8 +426,10 @@ impl<'a> Builder<'a, '_> {
                 Flow::Call(to) if (self.around.returns)(to) => add(last.end(), Via::AfterCall),
                 Flow::Call(_) => {}
                 Flow::Jump(_) => {
-                    let of_jump = tables.iter().filter(|table| table.jump == last.at);
-                    of_jump.flat_map(|table| table.targets.iter()).for_each(|to| add(*to, Via::Other));
+                    let tables = jumps.tables.iter().filter(|table| table.jump == last.at);
+                    tables.flat_map(|table| table.targets.iter()).for_each(|to| add(*to, Via::Other));
+                    let labels = jumps.labels.iter().filter(|(jump, _)| *jump == last.at);
+                    labels.for_each(|(_, to)| add(*to, Via::Other));
                 }
                 Flow::Return | Flow::Stop => {}
             }
@@ -432,22 +455,22 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    fn finish(&mut self, tables: Vec<JumpTable>, pointers: &[Svma]) -> RegionCfg {
+    fn finish(&mut self, jumps: Jumps) -> RegionCfg {
         self.scratch.leaders.sort_unstable();
         let mut blocks = Vec::with_capacity(self.scratch.leaders.len());
         for i in 0..self.scratch.leaders.len() {
             let leader = self.scratch.leaders[i];
-            if let Some(block) = self.build(leader, &tables, pointers) {
+            if let Some(block) = self.build(leader, &jumps) {
                 blocks.push(block);
             }
         }
         // Offsets follow the order of the parts, which is not that of addresses.
         blocks.sort_by_key(|block| block.start);
-        RegionCfg { blocks, tables }
+        RegionCfg { blocks, tables: jumps.tables, labels: jumps.labels }
     }
 
     /// The block at a leader; `None` if nothing decodes there.
-    fn build(&self, leader: u32, tables: &[JumpTable], pointers: &[Svma]) -> Option<RegionBlock> {
+    fn build(&self, leader: u32, jumps: &Jumps) -> Option<RegionBlock> {
         let mut effects = Effects::default();
         let mut count = 0;
         let mut at = leader;
@@ -463,7 +486,7 @@ impl<'a> Builder<'a, '_> {
                 break End::Repeat { first, next };
             }
             if insn.flow.ends_block() {
-                break self.end_of(insn, tables, pointers);
+                break self.end_of(insn, jumps);
             }
             if self.scratch.is_leader[at as usize] || self.offset(next).is_none() {
                 break End::Fall(next);
@@ -474,14 +497,14 @@ impl<'a> Builder<'a, '_> {
         Some(RegionBlock { start, len: (last.end() - start) as u32, insns: count, effects, end })
     }
 
-    fn end_of(&self, insn: &Insn, tables: &[JumpTable], pointers: &[Svma]) -> End {
+    fn end_of(&self, insn: &Insn, jumps: &Jumps) -> End {
         let next = insn.end();
         match insn.flow {
             Flow::Next | Flow::System | Flow::LoopSetup { .. } => End::Fall(next),
             Flow::Jump(Target::Direct(to)) => End::Jump(to),
             Flow::Jump(Target::Slot(at)) => End::Slot(at),
-            Flow::Jump(Target::Computed) if tables.iter().any(|table| table.jump == insn.at) => End::Tables,
-            Flow::Jump(Target::Computed) if pointers.contains(&insn.at) => End::Pointer,
+            Flow::Jump(Target::Computed) if jumps.is_resolved(insn.at) => End::Tables,
+            Flow::Jump(Target::Computed) if jumps.pointers.contains(&insn.at) => End::Pointer,
             Flow::Jump(Target::Computed) => End::Unresolved,
             Flow::Branch(taken) => End::Branch { taken, next },
             Flow::Call(to) => End::Call { to, next },
