@@ -3,7 +3,7 @@
 use lancet_engine::image::{Binding, Cfa, Image, Kind, RelocKind, SymbolKind};
 use lancet_isa::Svma;
 
-use crate::tiny_elf::{BUILD_ID, DATA_SHIFT, TinyElf, X86_64, tiny_elf};
+use crate::tiny_elf::{BUILD_ID, DATA_SHIFT, Form, TinyElf, X86_64, tiny_elf};
 
 struct Known {
     image: Image,
@@ -116,4 +116,17 @@ fn a_file_without_section_headers_keeps_what_the_loader_needs() {
     assert_eq!(names, ["exported"]);
     assert_eq!(image.imports().collect::<Vec<_>>(), ["imported"]);
     assert_eq!((image.soname(), image.build_id()), (Some("libtiny.so"), Some(&BUILD_ID[..])));
+}
+
+/// A 32-bit machine, through the same interface.
+#[test]
+fn a_blackfin_file() {
+    let elf = tiny_elf(Form { is_64: false, big_endian: false, machine: 106 });
+    let (text, data) = (elf.offset(".text") as u64, elf.offset(".data") as u64 + DATA_SHIFT);
+    let image = Image::from_bytes("tiny", elf.bytes).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(image.isa().facts().pointer_bytes, 4);
+    assert_eq!(image.symbols().len(), 2);
+    assert_eq!(image.fdes().len(), 2);
+    assert_eq!(image.pointer_at(Svma(data + 4 * 4)), Some(Svma(text)));
+    assert_eq!(image.init_functions(), [Svma(text), Svma(text + 16)]);
 }
