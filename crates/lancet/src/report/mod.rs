@@ -1,0 +1,3 @@
+//! What a person gets to see: drawings.
+
+pub mod layout;
