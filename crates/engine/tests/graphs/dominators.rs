@@ -1,3 +1,5 @@
+//! Dominators against reachability without a node.
+
 use lancet_engine::program::dfs::Dfs;
 use lancet_engine::program::dom::{Dominators, PostDominators};
 use lancet_engine::program::graph::{Graph, Node};

@@ -1,3 +1,5 @@
+//! Liveness against a search for paths, one register and one instruction at a time.
+
 use lancet_engine::program::dfs::Dfs;
 use lancet_engine::program::liveness::{Exit, Liveness, block_effects, steps_back};
 use lancet_isa::{Effects, Reg, RegSet};

@@ -1,3 +1,5 @@
+//! The loop forest against its recursive definition.
+
 use std::collections::BTreeSet;
 
 use lancet_engine::program::dfs::Dfs;
