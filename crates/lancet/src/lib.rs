@@ -49,6 +49,7 @@ pub mod names;
 pub mod prelude;
 pub mod report;
 mod subject;
+pub mod tools;
 
 pub use error::Error;
 pub use lancet_engine::image::{self, Image, ImageError, Process};

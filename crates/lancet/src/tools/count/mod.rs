@@ -1,0 +1,116 @@
+//! Counting every edge of a function with as few increments as possible.
+//!
+//! A counter on every block is simple and slow. Control that enters a block also leaves it (Kirchhoff), so most
+//! counts follow from others. Ball and Larus ("Optimally profiling and tracing programs", TOPLAS 1994; used by qp
+//! and qpt) choose the counted edges well: estimate how often each edge runs, keep the heaviest spanning tree free of
+//! counters, and count the other edges. The tree has no cycle, so its counts follow from the rest, leaf by leaf.
+//!
+//! ```text
+//! Func ──> Weights ──> Placement ──> (the program runs) ──> counters ──> Counts
+//!          weights.rs  place.rs                                          solve.rs
+//! ```
+//!
+//! All three see the function as one circulation, [`flow`]: its blocks, the world *outside* of it, and between them
+//! the edges, entries and exits. Control that vanishes in a callee (`exit`, `longjmp`, an exception) or comes back
+//! twice (`setjmp`, `fork`) is flow through a *leak*, a fake edge from the call to the outside. Leaks cannot carry a
+//! counter, so they are always on the tree; only they may come out negative.
+//!
+//! Each step has a type that holds its scratch memory ([`Estimator`], [`Placer`], [`Solver`]): a program has a hundred
+//! thousand functions, and one such value per thread serves them all. The results do not depend on what it was used
+//! for before.
+
+mod cost;
+mod flow;
+mod place;
+mod solve;
+mod weights;
+
+#[cfg(test)]
+mod tests;
+
+use lancet_engine::program::{BlockId, EdgeId, Func};
+
+pub use cost::Cost;
+pub use place::Placer;
+pub use solve::{FlowError, Place, Solver};
+pub use weights::{Estimator, Weights};
+
+/// What a counter counts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Slot {
+    /// Only where every block is counted: see [`Placement::every_block`].
+    Block(BlockId),
+    Edge(EdgeId),
+    /// Control comes in from elsewhere at this one of [`Func::entries`]; edges to the same block are not meant.
+    Entry(u32),
+    /// Control leaves through this one of [`Func::exits`].
+    Exit(u32),
+}
+
+/// Where the counters of a function are.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Placement {
+    /// By counter.
+    pub counters: Vec<Slot>,
+    /// Blocks without a call inside which control may end or begin all the same: those with a system call, which may
+    /// be `exit`, `execve` or `clone`. In order.
+    pub open: Vec<BlockId>,
+}
+
+impl Placement {
+    /// A counter on every block. It says nothing of edges, so there is nothing to solve: the counters are the counts
+    /// of the blocks. For comparison.
+    pub fn every_block(func: &Func) -> Placement {
+        Placement { counters: func.block_ids().map(Slot::Block).collect(), open: Vec::new() }
+    }
+
+    /// A counter on everything that can carry one. For comparison: [`Solver::solve`] then only checks.
+    pub fn every_edge(func: &Func, open: &[BlockId]) -> Placement {
+        place::every_edge(&flow::Shape::of(func, open))
+    }
+}
+
+/// How often everything in a function ran.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Counts {
+    /// How often control entered the block.
+    pub blocks: Vec<u64>,
+    pub edges: Vec<u64>,
+    /// By index in [`Func::entries`]. Where that names a block twice, the first has the count.
+    pub entries: Vec<u64>,
+    pub exits: Vec<u64>,
+    /// By index in [`Func::calls`]: how often the call did not come back. Negative if it came back more often than
+    /// it was made.
+    pub calls_not_returned: Vec<i64>,
+    /// By index in [`Placement::open`]: how often control ended inside the block. Negative if it began there.
+    pub ended_inside: Vec<i64>,
+}
+
+impl Counts {
+    /// 0 for what the function does not have.
+    pub fn of(&self, slot: Slot) -> u64 {
+        let (counts, i) = match slot {
+            Slot::Block(id) => (&self.blocks, id.0),
+            Slot::Edge(id) => (&self.edges, id.0),
+            Slot::Entry(i) => (&self.entries, i),
+            Slot::Exit(i) => (&self.exits, i),
+        };
+        counts.get(i as usize).copied().unwrap_or(0)
+    }
+}
+
+/// [`Placer::place`] for a single function.
+pub fn place(func: &Func, weights: &Weights, open: &[BlockId]) -> Placement {
+    Placer::default().place(func, weights, open)
+}
+
+/// [`Solver::solve`] for a single function.
+pub fn solve(func: &Func, placement: &Placement, counters: &[u64], stopped: &[BlockId]) -> Result<Counts, FlowError> {
+    Solver::default().solve(func, placement, counters, stopped)
+}
+
+/// Makes `vec` hold exactly `len` times `value`, in the memory it has.
+fn refill<T: Clone>(vec: &mut Vec<T>, len: usize, value: T) {
+    vec.clear();
+    vec.resize(len, value);
+}

@@ -1,0 +1,179 @@
+//! Which links carry counters: those that a maximum spanning tree leaves over.
+//!
+//! Kruskal's algorithm on the [flow graph](super::flow): all leaks first, since nothing can count them, then the other
+//! links by descending weight, each if it joins two trees. Links that must be counted are never tried. Among equal
+//! weights those are preferred for the tree where a counter would be most trouble: critical links, because it needs a
+//! block of its own there, and among them taken branches, because that block needs a jump back.
+//!
+//! If the graph without the links that must be counted is connected, `links - nodes + 1` counters are left. If not (a
+//! landing pad from which control only goes round in circles), the tree is a forest, with one counter more for each
+//! further tree; the flow then is determined just as well.
+//!
+//! # Loops whose trip count is known
+//!
+//! What follows is how a loop could do without any increment inside. It is not done here; it needs no more of this
+//! module than another weight.
+//!
+//! Let one instruction `add r, s` (`s` a constant, not 0) be the only one in a loop that writes `r`, and let control
+//! leave the loop only through its exit edges: no calls, no system calls. Then every run of the block `u` of that
+//! instruction changes `r` by `s`, whatever the paths, so over all visits of the loop
+//!
+//! ```text
+//! runs(u) = (sum of r over the exits - sum of r over the entries) / s
+//! ```
+//!
+//! Two additions compute it: `c -= r` on every entry edge and `c += r` on every exit edge, into a counter `c`, modulo
+//! 2^64. If `u` has one edge in or out (else split `u` in two with an edge between), that edge's count is `runs(u)`:
+//! the edge is counted at the price of the loop's entries and exits. Giving it their weights in place of its own is
+//! all that Kruskal needs to choose it, and nothing in the solver changes.
+//!
+//! What must be proved before: `r` is available at the entries and exits in full; `sum / s` is exact, as it is when
+//! the sums did not wrap; and `r` itself did not wrap within one visit, which for a 32-bit `r` follows when a compare
+//! of `r` with a value that the loop does not change decides in every round whether to go on. The price: a process
+//! that is killed inside the loop has lost the rounds of that visit, unless `r` can be read from where it stopped.
+
+use lancet_engine::program::{BlockId, EdgeKind, Func};
+
+use super::flow::{Degrees, FlowGraph, Link, Node, Role, Shape};
+use super::{Placement, Slot, Weights, refill};
+
+/// Places counters, one function after the other.
+#[derive(Clone, Default, Debug)]
+pub struct Placer {
+    flow: FlowGraph,
+    degrees: Degrees,
+    candidates: Vec<Candidate>,
+    trees: Trees,
+    /// By link.
+    on_tree: Vec<bool>,
+}
+
+/// A link that may be on the tree, as one number that sorts fast. The smallest are tried first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Candidate(u128);
+
+impl Candidate {
+    fn new(weight: f64, ease: Ease, link: usize) -> Candidate {
+        // The bits of numbers that are not negative are in the order of the numbers; the heaviest is to be first.
+        Candidate(u128::from(!weight.to_bits()) << 64 | (ease as u128) << 32 | link as u128)
+    }
+
+    fn link(self) -> usize {
+        self.0 as u32 as usize
+    }
+}
+
+/// How easily a counter is put on a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ease {
+    /// In a new block, with a jump back.
+    NewBlockAside,
+    /// In a new block that control falls through.
+    NewBlock,
+    /// In a block that is there.
+    InBlock,
+}
+
+impl Placer {
+    /// Chooses where to count. `open` are the blocks with a system call, if control may end or begin inside of them
+    /// (see [`Placement::open`]); they are in no particular order.
+    pub fn place(&mut self, func: &Func, weights: &Weights, open: &[BlockId]) -> Placement {
+        self.place_shape(&Shape::of(func, open), weights)
+    }
+
+    pub(super) fn place_shape(&mut self, shape: &Shape<'_>, weights: &Weights) -> Placement {
+        let open = shape.tidy_open();
+        let shape = Shape { open: &open, ..*shape };
+        self.flow.rebuild(&shape);
+        self.degrees.count(&self.flow);
+        self.grow_tree(&shape, weights);
+        Placement { counters: self.off_tree(), open }
+    }
+
+    fn grow_tree(&mut self, shape: &Shape<'_>, weights: &Weights) {
+        let links = self.flow.links();
+        self.trees.reset(self.flow.nodes());
+        refill(&mut self.on_tree, links.len(), false);
+        self.candidates.clear();
+        for (i, link) in links.iter().enumerate() {
+            match link.role {
+                Role::Leak => self.on_tree[i] = self.trees.join(link.from, link.to),
+                Role::Free => {
+                    let weight = self.flow.slot(i).map_or(0.0, |slot| weights.of(slot));
+                    let ease = self.ease(shape, i, link);
+                    self.candidates.push(Candidate::new(weight, ease, i));
+                }
+                Role::Counted | Role::Absent => {}
+            }
+        }
+        self.candidates.sort_unstable();
+        for candidate in &self.candidates {
+            let i = candidate.link();
+            self.on_tree[i] = self.trees.join(links[i].from, links[i].to);
+        }
+    }
+
+    fn ease(&self, shape: &Shape<'_>, i: usize, link: &Link) -> Ease {
+        if !self.degrees.is_critical(link) {
+            Ease::InBlock
+        } else if shape.edges.get(i).is_some_and(|edge| edge.kind == EdgeKind::Fall) {
+            Ease::NewBlock
+        } else {
+            Ease::NewBlockAside
+        }
+    }
+
+    fn off_tree(&self) -> Vec<Slot> {
+        let links = self.flow.links().iter().zip(&self.on_tree).enumerate();
+        let counted = links.filter(|(_, (link, on_tree))| !**on_tree && link.role != Role::Absent);
+        counted.filter_map(|(i, _)| self.flow.slot(i)).collect()
+    }
+}
+
+pub(super) fn every_edge(shape: &Shape<'_>) -> Placement {
+    let open = shape.tidy_open();
+    let mut flow = FlowGraph::default();
+    flow.rebuild(&Shape { open: &open, ..*shape });
+    let countable = flow.links().iter().enumerate().filter(|(_, link)| matches!(link.role, Role::Free | Role::Counted));
+    Placement { counters: countable.filter_map(|(i, _)| flow.slot(i)).collect(), open }
+}
+
+/// Disjoint sets of nodes, each a tree so far.
+#[derive(Clone, Default, Debug)]
+struct Trees {
+    /// Towards the set's representative, which stands for itself.
+    parent: Vec<Node>,
+    /// Of representatives.
+    size: Vec<u32>,
+}
+
+impl Trees {
+    fn reset(&mut self, nodes: usize) {
+        self.parent.clear();
+        self.parent.extend(0..nodes as Node);
+        refill(&mut self.size, nodes, 1);
+    }
+
+    fn find(&mut self, mut node: Node) -> Node {
+        while self.parent[node as usize] != node {
+            let above = self.parent[self.parent[node as usize] as usize];
+            self.parent[node as usize] = above;
+            node = above;
+        }
+        node
+    }
+
+    /// False if they were in one tree before.
+    fn join(&mut self, a: Node, b: Node) -> bool {
+        let (mut a, mut b) = (self.find(a), self.find(b));
+        if a == b {
+            return false;
+        }
+        if self.size[a as usize] < self.size[b as usize] {
+            std::mem::swap(&mut a, &mut b);
+        }
+        self.parent[b as usize] = a;
+        self.size[a as usize] += self.size[b as usize];
+        true
+    }
+}

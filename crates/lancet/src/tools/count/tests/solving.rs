@@ -1,0 +1,121 @@
+//! Everything that a walk did must follow from the counters alone.
+
+use lancet_engine::program::{BlockId, EdgeId, ExitKind};
+
+use super::made::{Made, Random};
+use super::walk::{Habits, walk};
+use crate::tools::count::place::{Placer, every_edge};
+use crate::tools::count::solve::{Fault, Solver};
+use crate::tools::count::{Placement, Slot, Weights};
+
+const CALM: Habits = Habits { vanishes: 0, throws: 0, returns_twice: 0, is_stopped: 0 };
+const WILD: Habits = Habits { vanishes: 25, throws: 50, returns_twice: 10, is_stopped: 2 };
+
+#[test]
+fn walks_are_reconstructed() {
+    let (mut placer, mut solver) = (Placer::default(), Solver::default());
+    let mut seen = Seen::default();
+    for seed in 0..6000 {
+        let mut r = Random(seed);
+        let mut made = Made::random(&mut r, 24);
+        made.open = made.shape().tidy_open();
+        let weights = if r.chance(80) { made.estimate() } else { Weights::default() };
+        let habits = if r.chance(70) { WILD } else { CALM };
+        let truth = walk(made.shape(), &mut r, habits, 6, 40);
+        let placed = placer.place_shape(&made.shape(), &weights);
+        for placement in [placed, every_edge(&made.shape())] {
+            let solved = solver.solve_shape(&made.shape(), &placement, &truth.counters(&placement), &truth.stopped);
+            assert_eq!(solved.as_ref(), Ok(&truth.counts), "seed {seed}: {made:?} {placement:?}");
+        }
+        seen.note(&truth.counts.calls_not_returned, &truth.counts.ended_inside, &truth.counts.entries);
+    }
+    assert!(seen.all(), "the walks were too tame: {seen:?}");
+}
+
+/// That the walks did what they are there for.
+#[derive(Default, Debug)]
+struct Seen {
+    lost_calls: bool,
+    double_returns: bool,
+    ended_inside: bool,
+    began_inside: bool,
+    later_entries: bool,
+}
+
+impl Seen {
+    fn note(&mut self, calls: &[i64], inside: &[i64], entries: &[u64]) {
+        self.lost_calls |= calls.iter().any(|n| *n > 0);
+        self.double_returns |= calls.iter().any(|n| *n < 0);
+        self.ended_inside |= inside.iter().any(|n| *n > 0);
+        self.began_inside |= inside.iter().any(|n| *n < 0);
+        self.later_entries |= entries.iter().skip(1).any(|n| *n > 0);
+    }
+
+    fn all(&self) -> bool {
+        self.lost_calls && self.double_returns && self.ended_inside && self.began_inside && self.later_entries
+    }
+}
+
+/// 0 -> 1 -> 3, 0 -> 2 -> 3, returns.
+fn diamond() -> Made {
+    Made::new(4, &[(0, 1), (0, 2), (1, 3), (2, 3)], &[(3, ExitKind::Return)])
+}
+
+fn counted(slots: &[Slot]) -> Placement {
+    Placement { counters: slots.to_vec(), open: Vec::new() }
+}
+
+fn fault(made: &Made, slots: &[Slot], counters: &[u64]) -> Option<Fault> {
+    Solver::default().solve_shape(&made.shape(), &counted(slots), counters, &[]).err()
+}
+
+#[test]
+fn a_diamond_needs_two_counters() {
+    let made = diamond();
+    let placement = Placer::default().place_shape(&made.shape(), &made.estimate());
+    assert_eq!(placement.counters.len(), 2);
+    let slots = counted(&[Slot::Edge(EdgeId(0)), Slot::Exit(0)]);
+    let counts = Solver::default().solve_shape(&made.shape(), &slots, &[3, 10], &[]).unwrap();
+    assert_eq!(counts.edges, [3, 7, 3, 7]);
+    assert_eq!(counts.blocks, [10, 3, 7, 10]);
+    assert_eq!((counts.entries, counts.exits), (vec![10], vec![10]));
+}
+
+#[test]
+fn a_thread_that_was_stopped_is_accounted_for() {
+    let made = diamond();
+    let slots = counted(&[Slot::Edge(EdgeId(0)), Slot::Exit(0)]);
+    let counts = Solver::default().solve_shape(&made.shape(), &slots, &[3, 10], &[BlockId(1)]).unwrap();
+    assert_eq!(counts.edges, [3, 8, 2, 8]);
+    assert_eq!(counts.entries, [11]);
+}
+
+#[test]
+fn counters_that_contradict_the_flow_are_refused() {
+    let made = diamond();
+    // More runs of one side than of the whole.
+    let slots = [Slot::Edge(EdgeId(0)), Slot::Exit(0)];
+    assert_eq!(fault(&made, &slots, &[11, 10]), Some(Fault::Impossible { link: 1, count: -1 }));
+    // A cut of the graph whose two directions differ.
+    let all: Vec<Slot> = every_edge(&made.shape()).counters;
+    let fault_of = |counters: &[u64]| fault(&made, &all, counters);
+    assert_eq!(fault_of(&[3, 7, 3, 7, 10, 10]), None);
+    assert_eq!(fault_of(&[3, 7, 3, 6, 10, 10]), Some(Fault::Unbalanced { node: 2, surplus: 1 }));
+    let u = u64::MAX;
+    assert_eq!(fault_of(&[u, u, u, u, u, u]), Some(Fault::Unbalanced { node: 0, surplus: -i128::from(u) }));
+    let too_many = Fault::Impossible { link: 4, count: 2 * i128::from(u) };
+    assert_eq!(fault(&made, &[Slot::Edge(EdgeId(0)), Slot::Edge(EdgeId(1))], &[u, u]), Some(too_many));
+}
+
+#[test]
+fn placements_of_another_function_are_refused() {
+    let made = diamond();
+    let edge = |i| Slot::Edge(EdgeId(i));
+    assert_eq!(fault(&made, &[edge(0)], &[]), Some(Fault::WrongNumber));
+    for foreign in [edge(4), Slot::Entry(1), Slot::Exit(u32::MAX), Slot::Block(BlockId(0)), edge(0)] {
+        assert_eq!(fault(&made, &[edge(0), foreign], &[1, 1]), Some(Fault::Foreign { counter: 1 }), "{foreign:?}");
+    }
+    assert!(matches!(fault(&made, &[edge(0)], &[1]), Some(Fault::Undetermined { .. })));
+    let spin = Made::new(1, &[(0, 0)], &[(0, ExitKind::Return)]);
+    assert_eq!(fault(&spin, &[Slot::Entry(0)], &[1]), Some(Fault::Undetermined { node: 0 }));
+}

@@ -1,0 +1,3 @@
+//! The built-in tools.
+
+pub mod count;
