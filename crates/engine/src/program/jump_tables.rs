@@ -243,8 +243,7 @@ impl Search<'_> {
             Via::Other if !last.flow.ends_block() => count,
             Via::Other => count - 1,
             Via::AfterCall => {
-                let abi = &self.view.isa.facts().abi;
-                let lost = !abi.preserved;
+                let lost = overwritten_by_calls(self.view.isa.facts());
                 if !keep_what_survives(&mut state, lost, true, true, self.view.isa.facts()) {
                     return self.give_up(&state);
                 }
@@ -523,7 +522,7 @@ impl Constants<'_> {
                         return None;
                     }
                     for &(pred, via) in &self.view.preds[block] {
-                        let lost = via == Via::AfterCall && !self.view.isa.facts().abi.preserved.contains(reg);
+                        let lost = via == Via::AfterCall && overwritten_by_calls(self.view.isa.facts()).contains(reg);
                         if lost {
                             return None;
                         }
@@ -556,6 +555,12 @@ fn only_register(expr: &Expr) -> Option<Reg> {
         [reg] if !other => Some(reg),
         _ => None,
     }
+}
+
+/// What is read behind a call without being set there was not changed by it: a compiler that knows the callee keeps
+/// values in registers that the convention would let it change. Only results are new for sure.
+fn overwritten_by_calls(facts: &Facts) -> RegSet {
+    facts.abi.results.without(facts.abi.preserved)
 }
 
 /// Drops conditions that depend on what was overwritten. `false`: the goal does. A call may write `memory`, but not the
