@@ -7,6 +7,7 @@
 
 use super::FoundBy;
 use super::discover::{Discovery, NONE, OutflowKind, Region};
+use crate::image::Image;
 
 /// How a region is reached from others.
 #[derive(Clone, Default)]
@@ -41,7 +42,7 @@ impl Discovery<'_> {
             }
         }
         for (owner, part) in parts {
-            join(&mut functions[place[owner as usize] as usize], part);
+            join(self.image, &mut functions[place[owner as usize] as usize], part);
         }
         self.regions = functions;
         self.reindex();
@@ -121,9 +122,9 @@ fn owner(region: &Region, itself: u32, reached: &Reached, behind_part: bool) -> 
     if region.part || looks_like_one { from } else { itself }
 }
 
-fn join(function: &mut Region, mut part: Region) {
+fn join(image: &Image, function: &mut Region, mut part: Region) {
     // A jump that one of them could not resolve may be clear from both.
-    function.dirty |= function.is_open() || part.is_open();
+    function.dirty |= function.is_open(image) || part.is_open(image);
     function.fresh = true;
     function.exact |= part.exact;
     function.parts.append(&mut part.parts);

@@ -4,13 +4,13 @@ use lancet_isa::{Effects, Isa, RegSet, Svma, Target};
 use rayon::prelude::*;
 
 use super::dfs::Dfs;
-use super::discover::{Discovery, Region};
+use super::discover::{Discovery, Region, frame_is_gone, last_insn};
 use super::func::{Block, BlockId, Call, Edge, EdgeKind, Exit, ExitKind, Func, Part, Problem};
 use super::graph::Graph;
 use super::liveness::{self, Liveness};
 use super::loops::LoopForest;
 use super::region::{End, RegionBlock, RegionCfg};
-use crate::image::{Cfa, Image};
+use crate::image::Image;
 
 /// Turns regions into functions, giving the regions' memory back on the way.
 pub(super) fn functions(found: Discovery<'_>) -> Vec<Func> {
@@ -143,7 +143,7 @@ impl Builder<'_> {
             End::Return => self.exits.push(Exit { from, kind: ExitKind::Return }),
             End::Stop => self.exits.push(Exit { from, kind: ExitKind::Stop }),
             End::Slot(slot) => self.exits.push(Exit { from, kind: ExitKind::TailCall(Target::Slot(slot)) }),
-            End::Pointer if self.frame_is_gone(block) => {
+            End::Pointer if frame_is_gone(self.around.image, block) => {
                 self.exits.push(Exit { from, kind: ExitKind::TailCall(Target::Computed) });
             }
             End::Pointer | End::Unresolved => {
@@ -170,18 +170,6 @@ impl Builder<'_> {
             self.problems.push(Problem::RunsOut { at });
         }
         self.exits.push(Exit { from, kind });
-    }
-
-    /// At the block's last instruction, is the stack as it was on entry? Without unwind information nobody knows;
-    /// such code is stubs and assembly, where a jump through a pointer is a tail call.
-    fn frame_is_gone(&self, block: &RegionBlock) -> bool {
-        let image = self.around.image;
-        let Some(fde) = image.fde_at(block.start) else { return true };
-        let on_entry = image.cie(fde).and_then(|cie| cie.entry);
-        match image.cfa_at(last_insn(image, block)) {
-            Some(Cfa::Register { dwarf, offset }) => on_entry == Some(Cfa::Register { dwarf, offset }),
-            _ => false,
-        }
     }
 
     fn solve(
@@ -223,17 +211,4 @@ impl Builder<'_> {
         space.liveness.compute(&space.graph, &space.dfs, &space.effects, &space.boundary);
         (space.loops.compact(), space.liveness.live_ins().into(), space.liveness.live_outs().into())
     }
-}
-
-/// The address of a block's last instruction.
-fn last_insn(image: &Image, block: &RegionBlock) -> Svma {
-    let mut last = block.start;
-    if let Some(code) = image.bytes(block.start, u64::from(block.len)) {
-        // The block decoded before.
-        let _ = image.isa().decode(code, block.start, &mut |insn| {
-            last = insn.at;
-            std::ops::ControlFlow::Continue(())
-        });
-    }
-    last
 }

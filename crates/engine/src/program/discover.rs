@@ -16,9 +16,9 @@ use rayon::prelude::*;
 use super::func::{FoundBy, Part};
 use super::jump_tables::Bound;
 use super::noreturn::is_noreturn_name;
-use super::region::{self, End, RegionCfg, RegionSpec, Scratch, Surroundings};
+use super::region::{self, End, RegionBlock, RegionCfg, RegionSpec, Scratch, Surroundings};
 use super::seeds::{self, Seed};
-use crate::image::Image;
+use crate::image::{Cfa, Image};
 
 pub(super) const NONE: u32 = u32::MAX;
 
@@ -106,10 +106,13 @@ impl Region {
     }
 
     /// Has it a jump that another look could resolve?
-    pub(super) fn is_open(&self) -> bool {
-        let unresolved = |end: End| matches!(end, End::Unresolved | End::Pointer);
-        self.cfg.blocks.iter().any(|block| unresolved(block.end))
-            || self.cfg.tables.iter().any(|table| table.bound == Bound::Content)
+    pub(super) fn is_open(&self, image: &Image) -> bool {
+        self.cfg.tables.iter().any(|table| table.bound == Bound::Content)
+            || self.cfg.blocks.iter().any(|block| match block.end {
+                End::Unresolved => true,
+                End::Pointer => !frame_is_gone(image, block),
+                _ => false,
+            })
     }
 }
 
@@ -121,6 +124,8 @@ pub(super) struct Discovery<'a> {
     index: Vec<(Part, u32)>,
     /// Where jump tables start: no other goes on past one.
     stops: Vec<Svma>,
+    /// Regions have other numbers than when their callees were looked up.
+    pub(super) renumbered: bool,
 }
 
 /// Control that leaves a region, or calls.
@@ -141,7 +146,7 @@ pub(super) enum OutflowKind {
 }
 
 pub(super) fn discover(image: &Image) -> Discovery<'_> {
-    let mut found = Discovery { image, regions: Vec::new(), index: Vec::new(), stops: Vec::new() };
+    let mut found = Discovery { image, regions: Vec::new(), index: Vec::new(), stops: Vec::new(), renumbered: true };
     found.plant(seeds::collect(image));
     found.enter_landing_pads();
     found.rounds();
@@ -166,6 +171,7 @@ impl Discovery<'_> {
     }
 
     pub(super) fn reindex(&mut self) {
+        self.renumbered = true;
         self.index.clear();
         for (i, region) in self.regions.iter().enumerate() {
             self.index.extend(region.parts.iter().map(|part| (*part, i as u32)));
@@ -314,12 +320,14 @@ impl Discovery<'_> {
             } else if let Err(place) = region.entries.binary_search(&flow.to) {
                 region.entries.insert(place, flow.to);
                 region.fresh = true;
-                region.dirty |= region.cfg.block_at(flow.to).is_none();
+                region.dirty |= region.cfg.block_at(flow.to).is_none() && !region.cfg.split(self.image, flow.to);
                 changed = true;
             }
         }
-        changed |= !planted.is_empty();
-        self.plant(planted);
+        if !planted.is_empty() {
+            self.plant(planted);
+            changed = true;
+        }
         changed
     }
 
@@ -330,7 +338,7 @@ impl Discovery<'_> {
         self.stops.par_sort_unstable();
         self.stops.dedup();
         for region in &mut self.regions {
-            region.dirty |= region.is_open();
+            region.dirty |= region.is_open(self.image);
         }
     }
 }
@@ -356,6 +364,30 @@ pub(super) fn stub_slot(image: &Image, start: Svma, end: Option<Svma>) -> Option
         _ => std::ops::ControlFlow::Continue(()),
     });
     slot
+}
+
+/// At the block's last instruction, is the stack as it was on entry? Without unwind information nobody knows; such code
+/// is stubs and assembly, where a jump through a pointer is a tail call.
+pub(super) fn frame_is_gone(image: &Image, block: &RegionBlock) -> bool {
+    let Some(fde) = image.fde_at(block.start) else { return true };
+    let on_entry = image.cie(fde).and_then(|cie| cie.entry);
+    match image.cfa_at(last_insn(image, block)) {
+        Some(Cfa::Register { dwarf, offset }) => on_entry == Some(Cfa::Register { dwarf, offset }),
+        _ => false,
+    }
+}
+
+/// The address of a block's last instruction.
+pub(super) fn last_insn(image: &Image, block: &RegionBlock) -> Svma {
+    let mut last = block.start;
+    if let Some(code) = image.bytes(block.start, u64::from(block.len)) {
+        // The block decoded before.
+        let _ = image.isa().decode(code, block.start, &mut |insn| {
+            last = insn.at;
+            std::ops::ControlFlow::Continue(())
+        });
+    }
+    last
 }
 
 /// Only padding, or zeros?

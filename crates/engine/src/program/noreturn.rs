@@ -79,7 +79,8 @@ impl Discovery<'_> {
     pub(super) fn settle_noreturn(&mut self) {
         let starts: Vec<Svma> = self.regions.iter().map(Region::start).collect();
         let index = |at: Svma| starts.binary_search(&at).map_or(NONE, |i| i as u32);
-        self.regions.par_iter_mut().for_each(|region| {
+        let moved = std::mem::replace(&mut self.renumbered, false);
+        self.regions.par_iter_mut().filter(|region| moved || region.fresh).for_each(|region| {
             region.callees.clear();
             region.callees.extend(region.cfg.blocks.iter().map(|block| match block.end {
                 End::Call { to: Target::Direct(to), .. } => index(to),

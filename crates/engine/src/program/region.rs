@@ -34,7 +34,7 @@ pub(super) struct RegionCfg {
     pub(super) labels: Vec<(Svma, Svma)>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct RegionBlock {
     pub(super) start: Svma,
     pub(super) len: u32,
@@ -85,6 +85,36 @@ impl RegionBlock {
 impl RegionCfg {
     pub(super) fn block_at(&self, at: Svma) -> Option<usize> {
         self.blocks.binary_search_by_key(&at, |block| block.start).ok()
+    }
+
+    /// Makes a block start at an instruction in the middle of one; `false` if there is none, or if the jumps of the
+    /// region must be looked at again because control may now come to them another way.
+    pub(super) fn split(&mut self, image: &Image, at: Svma) -> bool {
+        let indirect = |block: &RegionBlock| matches!(block.end, End::Tables | End::Pointer | End::Unresolved);
+        let Some(i) = self.blocks.partition_point(|block| block.start <= at).checked_sub(1) else { return false };
+        let block = &self.blocks[i];
+        let code = image.bytes(block.start, u64::from(block.len)).unwrap_or(&[]);
+        if at >= block.end_address() || self.blocks.iter().any(indirect) {
+            return false;
+        }
+        let mut head = RegionBlock { len: 0, insns: 0, effects: Effects::default(), end: End::Fall(at), ..*block };
+        let mut tail = RegionBlock { start: at, ..head };
+        tail.end = block.end;
+        let mut on_boundary = false;
+        // The block decoded before.
+        let _ = image.isa().decode(code, block.start, &mut |insn| {
+            on_boundary |= insn.at == at;
+            let half = if insn.at < at { &mut head } else { &mut tail };
+            half.len += u32::from(insn.len);
+            half.insns += 1;
+            half.effects = half.effects.then(insn.effects);
+            ControlFlow::Continue(())
+        });
+        if on_boundary {
+            self.blocks[i] = head;
+            self.blocks.insert(i + 1, tail);
+        }
+        on_boundary
     }
 
     /// Shows each address that control may reach from a block, outside the region too.
@@ -334,9 +364,8 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// The instructions of the block that starts at `leader`.
-    fn block_insns(&self, leader: u32) -> Vec<Insn> {
-        let mut insns = Vec::new();
+    /// Appends the instructions of the block that starts at `leader`.
+    fn block_insns(&self, leader: u32, insns: &mut Vec<Insn>) {
         let mut at = leader;
         while let Some(insn) = self.insn_at(at) {
             insns.push(*insn);
@@ -346,7 +375,6 @@ impl<'a> Builder<'a, '_> {
                 break;
             }
         }
-        insns
     }
 
     fn closes_loop(&self, at: Svma) -> Option<Svma> {
@@ -360,8 +388,14 @@ impl<'a> Builder<'a, '_> {
             return Progress::Nothing;
         }
         self.scratch.leaders.sort_unstable();
-        let blocks: Vec<Vec<Insn>> = self.scratch.leaders.iter().map(|leader| self.block_insns(*leader)).collect();
-        let slices: Vec<&[Insn]> = blocks.iter().map(Vec::as_slice).collect();
+        let mut insns = Vec::with_capacity(self.scratch.insns.len());
+        let mut ends = Vec::with_capacity(self.scratch.leaders.len());
+        for leader in &self.scratch.leaders {
+            self.block_insns(*leader, &mut insns);
+            ends.push(insns.len());
+        }
+        let starts = [0].into_iter().chain(ends.iter().copied());
+        let slices: Vec<&[Insn]> = starts.zip(&ends).map(|(start, end)| &insns[start..*end]).collect();
         let mut preds = self.predecessors(&slices, jumps);
         self.throw_to_landing_pads(&slices, &mut preds);
         let view =
