@@ -213,6 +213,20 @@ impl Image {
         &symbols[first..first + count]
     }
 
+    /// The best name for exactly this address. Of aliases, the plainest: `malloc` rather than `__libc_malloc`.
+    pub fn name_at(&self, at: Svma) -> Option<&str> {
+        let named = self.symbols_at(at).iter().map(|symbol| (symbol, self.symbol_name(symbol)));
+        let named = named.filter(|(_, name)| !name.is_empty());
+        let underscores = |name: &str| name.bytes().take_while(|&byte| byte == b'_').count();
+        // A function and the one that picks it (`memset`, `memset_ifunc`) are alike in kind.
+        let kind = |symbol: &Symbol| match symbol.kind {
+            SymbolKind::IFunc => SymbolKind::Function,
+            kind => kind,
+        };
+        let best = named.min_by_key(|(symbol, name)| (kind(symbol), symbol.binding, underscores(name), name.len()))?;
+        Some(best.1)
+    }
+
     /// The names of symbols that other objects must define.
     pub fn imports(&self) -> impl Iterator<Item = &str> {
         let count = self.tables.dynamic_symbols.as_ref().map_or(0, |table| symbols::count(&self.headers, table));
@@ -249,9 +263,11 @@ impl Image {
         }
     }
 
-    /// The name of the symbol that the loader binds the slot at `at` to.
+    /// The name of the symbol that the loader binds the slot at `at` to. An indirect function is named after the
+    /// function that picks it.
     pub fn slot_name(&self, at: Svma) -> Option<&str> {
         match self.relocation_at(at)?.kind {
+            RelocKind::Irelative(resolver) => self.name_at(resolver),
             RelocKind::Symbol { index, .. } => {
                 self.dynamic_symbol(index).map(|symbol| symbol.name).filter(|name| !name.is_empty())
             }

@@ -86,12 +86,7 @@ impl Program {
             let slot = discover::stub_slot(&self.image, func.entry, func.parts.first().map(|part| part.end))?;
             return Some(format!("{}@plt", self.image.slot_name(slot)?));
         }
-        let symbols = self.image.symbols_at(func.entry).iter();
-        let named = symbols.map(|symbol| (symbol, self.image.symbol_name(symbol))).filter(|(_, name)| !name.is_empty());
-        // Of aliases, the plainest: `malloc` rather than `__libc_malloc`.
-        let underscores = |name: &str| name.bytes().take_while(|&byte| byte == b'_').count();
-        let best = named.min_by_key(|(symbol, name)| (symbol.kind, symbol.binding, underscores(name), name.len()))?;
-        Some(best.1.to_owned())
+        self.image.name_at(func.entry).map(str::to_owned)
     }
 
     /// The instructions of a block, in order.

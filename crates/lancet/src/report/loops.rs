@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use lancet_engine::program::graph;
 use lancet_engine::program::{BlockId, Func, Loop, LoopId, Program};
+use lancet_isa::Svma;
 use serde::Serialize;
 
 use super::text::{Table, Text, cell, count, left, plain, right, styled};
@@ -42,6 +43,8 @@ pub struct LoopReport {
     pub exits: Vec<LoopEdge>,
     /// Where the header is in the source.
     pub source: Option<Source>,
+    #[serde(skip)]
+    header_at: Svma,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -90,6 +93,7 @@ fn report(program: &Program, func: &Func, graph: &graph::Graph, id: LoopId, l: &
         back_edges: forest.back_edges(graph, id).map(edge).collect(),
         exits,
         source: Source::of(program, func.block(BlockId(l.header)).start),
+        header_at: func.block(BlockId(l.header)).start,
     }
 }
 
@@ -118,7 +122,7 @@ pub fn write_text(
         for f in of_object {
             let heading = (styled(&f.address, palette.address), styled(&f.name, palette.name));
             table.text(format!("{} {}: {}", heading.0, heading.1, count(f.loops.len() as u64, "loop")));
-            for l in &f.loops {
+            for l in in_tree_order(&f.loops) {
                 let indent = "  ".repeat(l.depth as usize);
                 let irreducible =
                     l.irreducible.then(|| format!("irreducible, also entered at {}", l.other_entries.join(", ")));
@@ -142,6 +146,27 @@ pub fn write_text(
         }
     }
     table.write(out, text)
+}
+
+/// Each loop directly followed by those in it; side by side, by address.
+fn in_tree_order(loops: &[LoopReport]) -> Vec<&LoopReport> {
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); loops.len()];
+    let mut waiting: Vec<usize> = Vec::new();
+    for (i, l) in loops.iter().enumerate() {
+        match l.parent.and_then(|parent| children.get_mut(parent as usize)) {
+            Some(siblings) => siblings.push(i),
+            None => waiting.push(i),
+        }
+    }
+    let backwards = |indices: &mut Vec<usize>| indices.sort_by_key(|&i| std::cmp::Reverse(loops[i].header_at));
+    backwards(&mut waiting);
+    let mut order = Vec::with_capacity(loops.len());
+    while let Some(i) = waiting.pop() {
+        order.push(&loops[i]);
+        backwards(&mut children[i]);
+        waiting.append(&mut children[i]);
+    }
+    order
 }
 
 fn details_of(l: &LoopReport) -> Vec<String> {

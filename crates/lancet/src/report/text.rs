@@ -141,16 +141,13 @@ impl Table {
             let shown = cut(&cell.text, room.unwrap_or(usize::MAX));
             let padding = " ".repeat(width.saturating_sub(shown.chars().count()));
             let style = cell.style;
-            match (is_last, column.right) {
-                (true, _) => write!(out, "{style}{shown}{style:#}")?,
-                (false, true) => write!(out, "{padding}{style}{shown}{style:#}  ")?,
-                // A row may end early: nothing is written behind its last text.
-                (false, false) if cells[i + 1..].iter().all(|cell| cell.text.is_empty()) => {
-                    write!(out, "{style}{shown}{style:#}")?;
-                    break;
-                }
-                (false, false) => write!(out, "{style}{shown}{style:#}{padding}  ")?,
+            let (before, after) = if column.right { (&*padding, "") } else { ("", &*padding) };
+            write!(out, "{before}{style}{shown}{style:#}")?;
+            // Nothing is written behind the last text of a row.
+            if cells[i + 1..].iter().all(|cell| cell.text.is_empty()) {
+                break;
             }
+            write!(out, "{after}  ")?;
             used += width + 2;
         }
         writeln!(out, "{note}")
@@ -204,7 +201,7 @@ mod tests {
         table.row_with_note(vec![plain(7), plain("loop"), plain("f")], " (why)".into());
         table.text("across".into());
         table.row(vec![plain(7), plain(""), plain("")]);
-        let whole = " SIZE  KIND  NAME\n12345  a     first_function\n    7  loop  f (why)\nacross\n    7  \n";
+        let whole = " SIZE  KIND  NAME\n12345  a     first_function\n    7  loop  f (why)\nacross\n    7\n";
         assert_eq!(written(&table, None), whole);
         assert_eq!(written(&table, Some(22)).lines().nth(1), Some("12345  a     first_fu…"));
     }
