@@ -7,3 +7,4 @@
 pub mod image;
 pub mod layout;
 pub mod program;
+pub mod sink;

@@ -33,6 +33,7 @@ mod relocs;
 mod symbols;
 mod tables;
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -57,11 +58,11 @@ use debug_info::DebugInfo;
 use frames::Frames;
 use headers::{Headers, NoHeaders, Scope};
 use symbols::Strings;
+pub(crate) use tables::RelocFormat;
 use tables::{SymbolTable, Tables};
 
 pub struct Image {
     name: String,
-    /// Where the file is, to look for its debug file.
     path: Option<PathBuf>,
     data: Data,
     isa: &'static dyn Isa,
@@ -114,6 +115,11 @@ impl Image {
     /// The file's path, or what the bytes were called.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Where the file is, if the image was opened from one.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
     pub fn isa(&self) -> &'static dyn Isa {
@@ -242,6 +248,11 @@ impl Image {
     /// What the loader will write, sorted by place.
     pub fn relocations(&self) -> &[Reloc] {
         self.relocations.get_or_init(|| relocs::read(&self.data, &self.headers, &self.tables))
+    }
+
+    /// Where the file has its tables of relocations, in the order in which they are read.
+    pub(crate) fn relocation_tables(&self) -> &[(RelocFormat, Range<usize>)] {
+        &self.tables.relocations
     }
 
     pub fn relocation_at(&self, place: Svma) -> Option<&Reloc> {

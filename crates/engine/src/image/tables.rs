@@ -22,7 +22,7 @@ pub(super) struct SymbolTable {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RelocFormat {
+pub(crate) enum RelocFormat {
     Rel,
     Rela,
     Relr,

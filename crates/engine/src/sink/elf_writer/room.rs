@@ -1,0 +1,226 @@
+//! Room for more program headers.
+//!
+//! The table of program headers stands right behind the file header, and something stands right behind the table.
+//! Loaders find the table in memory by three ways that must agree: older kernels tell a program that it is at
+//! `load address + e_phoff`, newer ones look up the segment that has it, and `PT_PHDR` states it. GNU `strip` and
+//! `objcopy` know a fourth: they always write the table behind the file header, whatever stood there.
+//!
+//! [`Tactic::InPlace`] satisfies all. The table grows where it is, and what stands behind it makes room:
+//!
+//! ```text
+//!   before: | header | table | .interp .note.* | .gnu.hash | .dynsym | .dynstr ...
+//!   after:  | header | table, grown     | .interp .note.* | (free)   | .dynstr ...   + | .gnu.hash | .dynsym |
+//! ```
+//!
+//! Only what the program headers or the dynamic section lead to can move, since no code knows where it is. The
+//! interpreter's name and the notes stay in the first page if that is possible: a core file has the first page of each
+//! object, and the build ID is looked for there.
+//!
+//! [`Tactic::Prepended`]: a program at a fixed address grows downwards by a page, with the headers in it.
+//!
+//! [`Tactic::NewTable`]: the table goes to a segment of its own behind everything, at a file offset as far from its
+//! address as the first segment's is, which older kernels rely on. GNU `strip` does not get along with it.
+
+use std::ops::Range;
+
+use object::elf::{self, DynamicTag, ProgramType, SectionType};
+
+use super::headers::Headers;
+use super::raw::Segment;
+
+/// How a file got room for more program headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tactic {
+    /// What stood behind the table made room.
+    InPlace,
+    /// The program begins a page earlier.
+    Prepended,
+    /// The table is in a new segment.
+    NewTable,
+}
+
+/// Bytes that move together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    /// In the file, as it is now.
+    pub span: Range<u64>,
+    pub at: u64,
+    pub align: u64,
+    /// Stays in the first page if it can.
+    near: bool,
+}
+
+impl Block {
+    pub fn size(&self) -> u64 {
+        self.span.end - self.span.start
+    }
+}
+
+pub(super) struct Room {
+    pub tactic: Tactic,
+    /// What becomes free behind the old table, for the new one and for `slid`.
+    pub cleared: Range<u64>,
+    /// Blocks that stay in their segment, with their new file offsets.
+    pub slid: Vec<(Block, u64)>,
+    /// Blocks that need a new segment.
+    pub evicted: Vec<Block>,
+}
+
+const NEAR: [ProgramType; 3] = [elf::PT_INTERP, elf::PT_NOTE, elf::PT_GNU_PROPERTY];
+
+/// Dynamic entries that are addresses of tables which nothing else leads to.
+pub(super) const TABLES: [(DynamicTag, &[SectionType]); 11] = [
+    (elf::DT_HASH, &[elf::SHT_HASH]),
+    (elf::DT_GNU_HASH, &[elf::SHT_GNU_HASH]),
+    (elf::DT_SYMTAB, &[elf::SHT_DYNSYM]),
+    (elf::DT_STRTAB, &[elf::SHT_STRTAB]),
+    (elf::DT_RELA, &[elf::SHT_RELA]),
+    (elf::DT_REL, &[elf::SHT_REL]),
+    (elf::DT_RELR, &[elf::SHT_RELR]),
+    (elf::DT_JMPREL, &[elf::SHT_RELA, elf::SHT_REL]),
+    (elf::DT_VERSYM, &[elf::SHT_GNU_VERSYM]),
+    (elf::DT_VERDEF, &[elf::SHT_GNU_VERDEF]),
+    (elf::DT_VERNEED, &[elf::SHT_GNU_VERNEED]),
+];
+
+/// Without section headers nobody says what zeros are for, but so few between two blocks are padding.
+const PADDING: u64 = 16;
+
+/// Programs do not begin below this: Linux forbids mapping there by default.
+const LOWEST_ADDRESS: u64 = 0x1_0000;
+
+impl Room {
+    /// Finds room for `added` headers, and for those that finding it takes.
+    pub fn find(headers: &Headers, data: &[u8], added: usize) -> Room {
+        let table = headers.segment_table();
+        let size =
+            |extra: usize| ((headers.segments.len() + added + extra) * headers.codec.size_of::<Segment>()) as u64;
+        if let Some(room) = in_place(headers, data, |extra| table.start + size(extra)) {
+            return room;
+        }
+        let room = |tactic| Room { tactic, cleared: table.end..table.end, slid: Vec::new(), evicted: Vec::new() };
+        let first = headers.first_load();
+        let page = headers.page();
+        let can_prepend = headers.file.kind == u64::from(elf::ET_EXEC.0)
+            && first.is_some_and(|load| load.offset == 0 && load.at >= LOWEST_ADDRESS + page)
+            && headers.header_end() + size(0) <= page;
+        if can_prepend { room(Tactic::Prepended) } else { room(Tactic::NewTable) }
+    }
+}
+
+/// Makes room behind the table. `table_end` tells where a table with so many extra headers ends.
+fn in_place(headers: &Headers, data: &[u8], table_end: impl Fn(usize) -> u64) -> Option<Room> {
+    let run = Run::behind_table(headers, data);
+    let start = headers.segment_table().end;
+    let room = |end, slid, evicted| Room { tactic: Tactic::InPlace, cleared: start..end, slid, evicted };
+    // First choice: the blocks that should stay near slide along, only the others go.
+    for (count, &end) in run.ends.iter().enumerate() {
+        let (near, evicted): (Vec<&Block>, Vec<&Block>) = run.blocks[..count].iter().partition(|block| block.near);
+        let mut cursor = table_end(usize::from(!evicted.is_empty()));
+        let slid: Vec<(Block, u64)> = near
+            .into_iter()
+            .map(|block| {
+                let to = next_congruent(cursor, block.span.start, block.align);
+                cursor = to.saturating_add(block.size());
+                (block.clone(), to)
+            })
+            .collect();
+        if cursor <= end {
+            return Some(room(end, slid, evicted.into_iter().cloned().collect()));
+        }
+    }
+    let (count, &end) = run.ends.iter().enumerate().find(|&(_, &end)| table_end(1) <= end)?;
+    Some(room(end, Vec::new(), run.blocks[..count].to_vec()))
+}
+
+/// The first value from `from` on that is like `model` modulo `align`.
+pub(super) fn next_congruent(from: u64, model: u64, align: u64) -> u64 {
+    let align = if align.is_power_of_two() { align } else { 1 };
+    from.saturating_add(model.wrapping_sub(from) & (align - 1))
+}
+
+/// The movable blocks that follow the table one after the other.
+struct Run {
+    blocks: Vec<Block>,
+    /// How far there is room if none, one, two, ... of the blocks go.
+    ends: Vec<u64>,
+}
+
+impl Run {
+    fn behind_table(headers: &Headers, data: &[u8]) -> Run {
+        let table = headers.segment_table();
+        let around = headers.loads().find(|load| load.span().start <= table.start && table.end <= load.span().end);
+        let movable = around.map_or(Vec::new(), |load| blocks(headers, load));
+        let claims = claims(headers, around);
+        // The table must stay inside the segment that it is loaded with.
+        let limit = around.map_or(data.len() as u64, |load| load.span().end).min(data.len() as u64);
+        let mut run = Run { blocks: Vec::new(), ends: Vec::new() };
+        let mut cursor = table.end;
+        loop {
+            let free = free_until(headers, data, &claims, cursor, limit);
+            run.ends.push(free);
+            let Some(next) = movable.iter().find(|block| block.span.start == free) else { return run };
+            cursor = next.span.end;
+            run.blocks.push(next.clone());
+        }
+    }
+}
+
+/// How far the bytes from `from` on are zero and nobody's.
+fn free_until(headers: &Headers, data: &[u8], claims: &[Range<u64>], from: u64, limit: u64) -> u64 {
+    let claimed = claims.iter().filter(|claim| claim.end > from).map(|claim| claim.start.max(from)).min();
+    let mut end = claimed.unwrap_or(limit).min(limit).max(from);
+    if headers.sections.is_empty() {
+        end = end.min(from + PADDING);
+    }
+    let bytes = data.get(from as usize..end as usize).unwrap_or_default();
+    from + bytes.iter().take_while(|&&byte| byte == 0).count() as u64
+}
+
+/// What parts of the file belong to somebody.
+fn claims(headers: &Headers, around: Option<&Segment>) -> Vec<Range<u64>> {
+    let segments = headers.segments.iter().filter(|segment| match around {
+        // The rest of this segment is described by sections and by the other program headers.
+        Some(_) => !segment.is(elf::PT_LOAD) && !segment.is(elf::PT_PHDR),
+        None => !segment.is(elf::PT_PHDR),
+    });
+    let mut claims: Vec<Range<u64>> = segments.map(Segment::span).collect();
+    claims.extend(headers.sections.iter().map(|section| section.span()));
+    claims.push(headers.section_table());
+    claims.retain(|claim| !claim.is_empty());
+    claims
+}
+
+/// What can move out of a segment.
+fn blocks(headers: &Headers, load: &Segment) -> Vec<Block> {
+    let inside = |span: &Range<u64>, at: u64| {
+        !span.is_empty()
+            && span.start >= load.offset
+            && span.end <= load.span().end
+            && at.wrapping_sub(load.at) == span.start - load.offset
+    };
+    let near = headers.segments.iter().filter(|segment| NEAR.iter().any(|&kind| segment.is(kind)));
+    let near = near.map(|it| Block { span: it.span(), at: it.at, align: it.align, near: true });
+    let tables = headers.sections.iter().filter(|section| {
+        section.is_loaded()
+            && TABLES.iter().any(|(tag, kinds)| {
+                headers.dynamic(*tag).is_some_and(|(_, at)| at == section.at)
+                    && kinds.iter().any(|&kind| section.is(kind))
+            })
+    });
+    let tables = tables.map(|it| Block { span: it.span(), at: it.at, align: it.align, near: false });
+    let mut found: Vec<Block> = near.chain(tables).filter(|block| inside(&block.span, block.at)).collect();
+    found.sort_by_key(|block| (block.span.start, block.span.end));
+    let mut merged: Vec<Block> = Vec::new();
+    for block in found {
+        match merged.last_mut().filter(|last| block.span.start < last.span.end) {
+            Some(last) => {
+                last.span.end = last.span.end.max(block.span.end);
+                last.align = last.align.max(block.align);
+                last.near &= block.near;
+            }
+            None => merged.push(block),
+        }
+    }
+    merged
+}
