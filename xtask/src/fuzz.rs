@@ -33,6 +33,9 @@ const MAX_INPUT_BYTES: u32 = 8192;
 const MAX_SECONDS: u32 = 10;
 const MAX_MEMORY_MIB: u32 = 1024;
 
+/// Lines of the fuzzer that say nothing to a person: each new input, and the words it would put in a dictionary.
+const NOISE: &[&str] = &["\tREDUCE", "\tNEW", "# Uses: ", "recommended dictionary"];
+
 #[derive(clap::Args)]
 pub struct Options {
     /// How often to run each target
@@ -128,7 +131,7 @@ fn fuzz(target: &str, options: &Options, root: &Path, folder: &Path, seeds: &Pat
             if let Some(count) = line.strip_prefix("stat::number_of_executed_units:") {
                 executions = count.trim().parse().unwrap_or(0);
             }
-            if !line.contains("\tREDUCE") && !line.contains("\tNEW") {
+            if !NOISE.iter().any(|noise| line.contains(noise)) {
                 println!("{target}: {line}");
             }
         }
