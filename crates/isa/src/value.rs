@@ -98,7 +98,7 @@ impl Expr {
         Expr::Reg(reg)
     }
 
-    pub fn add(self, other: Expr) -> Expr {
+    pub fn plus(self, other: Expr) -> Expr {
         Expr::Add(Box::new(self), Box::new(other))
     }
 

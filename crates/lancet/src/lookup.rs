@@ -14,6 +14,9 @@ use rayon::prelude::*;
 
 use crate::{Error, Object, Subject, names};
 
+/// One way to read what the user calls a function.
+type Way<'a> = &'a dyn Fn(&Program) -> BTreeSet<FuncId>;
+
 /// How many names to suggest.
 const SUGGESTIONS: usize = 3;
 
@@ -30,7 +33,7 @@ pub fn find<'s>(subject: &'s Subject, query: &str) -> Result<(&'s Object, FuncId
     };
     let by_demangled = |program: &Program| symbols_that(program, |name| squeezed(&demangle(name)) == wanted);
     let by_short = |program: &Program| symbols_that(program, |name| squeezed(&demangle_short(name)) == wanted);
-    let ways: [&dyn Fn(&Program) -> BTreeSet<FuncId>; 3] = [&by_symbol, &by_demangled, &by_short];
+    let ways: [Way<'_>; 3] = [&by_symbol, &by_demangled, &by_short];
     for way in ways {
         let found =
             subject.objects.iter().flat_map(|object| way(&object.program).into_iter().map(move |id| (object, id)));

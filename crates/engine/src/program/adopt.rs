@@ -115,7 +115,7 @@ impl Discovery<'_> {
 
 fn owner(region: &Region, itself: u32, reached: &Reached, behind_part: bool) -> u32 {
     let Some(from) = reached.from.filter(|_| !reached.called && !region.referenced) else { return itself };
-    let aligned = region.start().0 % 16 == 0 && !behind_part;
+    let aligned = region.start().0.is_multiple_of(16) && !behind_part;
     let looks_like_one = region.found_by == FoundBy::Fde
         && !reached.from_several
         && (reached.jumps_into.contains(&from) || reached.by_branch && !aligned);

@@ -56,13 +56,13 @@ impl Linear {
             let term = if factor == 1 { atom } else { Expr::Mul(Box::new(atom), factor) };
             sum = Some(match sum {
                 None => term,
-                Some(before) => before.add(term),
+                Some(before) => before.plus(term),
             });
         }
         match sum {
             None => Expr::Const(self.constant),
             Some(sum) if self.constant == 0 => sum,
-            Some(sum) => sum.add(Expr::Const(self.constant)),
+            Some(sum) => sum.plus(Expr::Const(self.constant)),
         }
     }
 }
@@ -77,7 +77,7 @@ pub(super) fn simplify(expr: &Expr) -> Expr {
             Expr::Const(value) => Expr::Const(value.checked_shr(u32::from(*by)).unwrap_or(0)),
             value => Expr::Shr(Box::new(value), *by),
         },
-        Expr::Add(a, b) => Linear::of(&simplify(a).add(simplify(b))).into_expr(),
+        Expr::Add(a, b) => Linear::of(&simplify(a).plus(simplify(b))).into_expr(),
         Expr::Sub(a, b) => Linear::of(&Expr::Sub(Box::new(simplify(a)), Box::new(simplify(b)))).into_expr(),
         Expr::Mul(a, by) => Linear::of(&Expr::Mul(Box::new(simplify(a)), *by)).into_expr(),
     }
@@ -113,10 +113,10 @@ fn low_bits_of_sum(sum: &Expr, bits: u8) -> Expr {
     let mut linear = Linear::of(sum);
     linear.terms.retain(|(atom, factor)| zeros_below(atom) + factor.trailing_zeros() < u32::from(bits));
     for (atom, _) in &mut linear.terms {
-        if let Expr::Extend { value, bits: inner, .. } = atom {
-            if *inner >= bits {
-                *atom = (**value).clone();
-            }
+        if let Expr::Extend { value, bits: inner, .. } = atom
+            && *inner >= bits
+        {
+            *atom = (**value).clone();
         }
     }
     let shift = 64 - bits;
@@ -239,23 +239,23 @@ mod tests {
 
     #[test]
     fn sums_are_equal_in_any_order() {
-        let a = reg(1).add(Expr::Const(4)).add(Expr::Mul(Box::new(reg(2)), 8));
-        let b = Expr::Mul(Box::new(reg(2)), 4).add(reg(1)).add(Expr::Mul(Box::new(reg(2)), 4)).add(Expr::Const(4));
+        let a = reg(1).plus(Expr::Const(4)).plus(Expr::Mul(Box::new(reg(2)), 8));
+        let b = Expr::Mul(Box::new(reg(2)), 4).plus(reg(1)).plus(Expr::Mul(Box::new(reg(2)), 4)).plus(Expr::Const(4));
         assert_eq!(simplify(&a), simplify(&b));
         assert_eq!(simplify(&Expr::Sub(Box::new(a.clone()), Box::new(b))), Expr::Const(0));
     }
 
     #[test]
     fn halves_of_a_constant_come_together() {
-        let low = |value: Expr| Expr::And(Box::new(value), 0xffff_0000).add(Expr::Const(0x5678));
-        let high = |value: Expr| Expr::And(Box::new(value), 0xffff).add(Expr::Const(0x1234_0000));
+        let low = |value: Expr| Expr::And(Box::new(value), 0xffff_0000).plus(Expr::Const(0x5678));
+        let high = |value: Expr| Expr::And(Box::new(value), 0xffff).plus(Expr::Const(0x1234_0000));
         assert_eq!(simplify(&low(high(reg(1)))), Expr::Const(0x1234_5678));
         assert_eq!(simplify(&high(low(reg(1)))), Expr::Const(0x1234_5678));
         assert_ne!(simplify(&low(reg(1).zero_extend(17))), Expr::Const(0x5678));
-        let carry = Expr::And(Box::new(reg(1).zero_extend(16).add(Expr::Const(0x1_8000))), 0xffff_0000);
+        let carry = Expr::And(Box::new(reg(1).zero_extend(16).plus(Expr::Const(0x1_8000))), 0xffff_0000);
         assert_eq!(
             simplify(&carry),
-            Expr::And(Box::new(reg(1).zero_extend(16).add(Expr::Const(0x1_8000))), 0xffff_0000)
+            Expr::And(Box::new(reg(1).zero_extend(16).plus(Expr::Const(0x1_8000))), 0xffff_0000)
         );
     }
 
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(simplify(&reg(1).zero_extend(32).zero_extend(8)), reg(1).zero_extend(8));
         assert_eq!(simplify(&Expr::And(Box::new(reg(1)), 0xff)), reg(1).zero_extend(8));
         assert_eq!(simplify(&reg(1).zero_extend(8).sign_extend(32)), reg(1).zero_extend(8));
-        let less = |e: Expr| e.add(Expr::Const(0xffff_fffb)).zero_extend(32);
+        let less = |e: Expr| e.plus(Expr::Const(0xffff_fffb)).zero_extend(32);
         assert_eq!(simplify(&less(reg(1).zero_extend(32))), simplify(&less(reg(1))));
         assert_eq!(simplify(&Expr::Const(0xffff_fffb).sign_extend(32)), Expr::Const(!4));
     }

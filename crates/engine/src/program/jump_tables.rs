@@ -464,10 +464,10 @@ fn base_registers(target: &Expr) -> Vec<Reg> {
     let mut add = |terms: &[(Expr, u64)]| {
         let scaled = terms.iter().any(|(atom, factor)| *factor != 1 || !matches!(atom, Expr::Reg(_)));
         for (atom, factor) in terms {
-            if let (Expr::Reg(reg), 1, true) = (atom, factor, scaled) {
-                if !bases.contains(reg) {
-                    bases.push(*reg);
-                }
+            if let (Expr::Reg(reg), 1, true) = (atom, factor, scaled)
+                && !bases.contains(reg)
+            {
+                bases.push(*reg);
             }
         }
     };

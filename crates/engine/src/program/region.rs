@@ -154,10 +154,10 @@ impl RegionCfg {
                 continue;
             }
             self.successors(block, &mut |to| {
-                if let Some(next) = self.block_at(to) {
-                    if !std::mem::replace(&mut reached[next], true) {
-                        work.push(next);
-                    }
+                if let Some(next) = self.block_at(to)
+                    && !std::mem::replace(&mut reached[next], true)
+                {
+                    work.push(next);
                 }
             });
         }
@@ -304,11 +304,11 @@ impl<'a> Builder<'a, '_> {
     }
 
     fn add_leader(&mut self, at: Svma) {
-        if let Some(offset) = self.offset(at) {
-            if !std::mem::replace(&mut self.scratch.is_leader[offset as usize], true) {
-                self.scratch.leaders.push(offset);
-                self.scratch.work.push(offset);
-            }
+        if let Some(offset) = self.offset(at)
+            && !std::mem::replace(&mut self.scratch.is_leader[offset as usize], true)
+        {
+            self.scratch.leaders.push(offset);
+            self.scratch.work.push(offset);
         }
     }
 

@@ -24,7 +24,8 @@ fn broken_headers_never_panic() {
     for (name, flags) in [("pie", &["-pie"][..]), ("fixed", &["-no-pie"]), ("library", &["-shared", "-fPIC"])] {
         let sound = std::fs::read(bench.compile("g++", source, name, flags)).expect("the program");
         let image = Image::from_bytes(name, sound.clone()).expect("a sound file");
-        let dynamic = image.section(".dynamic").and_then(|section| section.offset).expect("a dynamic section").0 as usize;
+        let dynamic =
+            image.section(".dynamic").and_then(|section| section.offset).expect("a dynamic section").0 as usize;
         let headers = sound.len() - 64 * image.sections().len();
         let places = [(0, 0x400), (dynamic, 0x1f0), (headers, sound.len() - headers)];
         let mut numbers = Numbers(7);

@@ -28,8 +28,13 @@ fn symbol(image: &Image, name: &str) -> Svma {
     found.unwrap_or_else(|| panic!("no symbol {name}")).svma
 }
 
-const KINDS: [&[&str]; 5] =
-    [&["-pie", "-fPIE"], &["-no-pie"], &["-static"], &["-static-pie", "-fPIE"], &["-pie", "-Wl,-z,pack-relative-relocs"]];
+const KINDS: [&[&str]; 5] = [
+    &["-pie", "-fPIE"],
+    &["-no-pie"],
+    &["-static"],
+    &["-static-pie", "-fPIE"],
+    &["-pie", "-Wl,-z,pack-relative-relocs"],
+];
 
 #[test]
 fn bytes_and_pointers_change() {
@@ -66,7 +71,8 @@ fn wrong_bytes_and_places_are_refused() {
 /// Moves the table of `.eh_frame_hdr` and wipes the old one, so that exceptions are only found through the new.
 #[test]
 fn unwind_tables_move() {
-    for flags in [&["-pie", "-fPIE"][..], &["-no-pie"], &["-static-pie", "-fPIE"], &["-shared-libgcc", "-fuse-ld=lld"]] {
+    for flags in [&["-pie", "-fPIE"][..], &["-no-pie"], &["-static-pie", "-fPIE"], &["-shared-libgcc", "-fuse-ld=lld"]]
+    {
         let bench = Bench::new();
         let program = bench.compile("g++", PROGRAM, "program", flags);
         let (out, _) = bench.patched(&program, "out", move_frames);

@@ -160,7 +160,8 @@ fn by_lld_static_position_independent() {
 #[test]
 fn by_rustc() {
     let bench = Bench::new();
-    let source = r#"fn main() { println!("{:?}", std::panic::catch_unwind(|| [1, 2][std::env::args().count() - 1])); }"#;
+    let source =
+        r#"fn main() { println!("{:?}", std::panic::catch_unwind(|| [1, 2][std::env::args().count() - 1])); }"#;
     bench.compile("rustc", source, "program", &["-O"]);
     round(&bench, "Ok(1)\n", Tactic::InPlace);
 }
@@ -202,7 +203,8 @@ fn gdb_knows_the_new_code() {
             run(Command::new("strip").arg(bench.path("program")));
         }
         let (out, _) = bench.patched(&bench.path("program"), name, |image| announce(image, "[one]"));
-        let script = ["-ex", "set debuginfod enabled off", "-ex", "break announce", "-ex", "run", "-ex", "info symbol $pc"];
+        let script =
+            ["-ex", "set debuginfod enabled off", "-ex", "break announce", "-ex", "run", "-ex", "info symbol $pc"];
         let said = Command::new("gdb").args(["-nx", "-batch"]).args(script).arg(&out).output().expect("gdb runs");
         let said = String::from_utf8_lossy(&said.stdout).into_owned();
         assert!(said.contains("announce in section .announce.text"), "{said}");

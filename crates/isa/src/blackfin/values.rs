@@ -34,7 +34,7 @@ impl Semantic for Blackfin {
     fn jump_target(&self, code: &[u8], at: Svma) -> Option<Expr> {
         match decode(code, at.0 as u32).ok()?.op {
             Op::JumpReg(reg) | Op::CallReg(reg) => Some(read(reg)),
-            Op::JumpPcReg(reg) | Op::CallPcReg(reg) => Some(read(reg).add(Expr::Const(at.0))),
+            Op::JumpPcReg(reg) | Op::CallPcReg(reg) => Some(read(reg).plus(Expr::Const(at.0))),
             _ => None,
         }
     }
@@ -147,12 +147,12 @@ fn lift(op: &Op, values: &mut Values) {
         Op::Move { dst, src } => values.set(dst, read(src)),
         Op::MoveIf { dst, .. } => values.set(dst, Expr::Opaque),
         Op::MoveImm { dst, imm } => values.set(dst, Expr::Const((i32::from(imm) as u32).into())),
-        Op::AddImm { dst, imm } => values.set(dst, read(dst).add(constant(imm.into()))),
+        Op::AddImm { dst, imm } => values.set(dst, read(dst).plus(constant(imm.into()))),
         Op::LoadImm { dst, part, value } => {
             let value = u64::from(value);
             let loaded = match part {
-                ImmPart::Lo => Expr::And(Box::new(read(dst)), 0xFFFF_0000).add(Expr::Const(value)),
-                ImmPart::Hi => Expr::And(Box::new(read(dst)), 0xFFFF).add(Expr::Const(value << 16)),
+                ImmPart::Lo => Expr::And(Box::new(read(dst)), 0xFFFF_0000).plus(Expr::Const(value)),
+                ImmPart::Hi => Expr::And(Box::new(read(dst)), 0xFFFF).plus(Expr::Const(value << 16)),
                 ImmPart::SignExtended | ImmPart::ZeroExtended => Expr::Const(value),
             };
             values.set(dst, loaded);
@@ -162,7 +162,7 @@ fn lift(op: &Op, values: &mut Values) {
             compare(relation, left, Expr::Const((i32::from(right) as u32).into()), values);
         }
         Op::MoveToCc(reg) => values.set_cc(Expr::Const(0), word(reg)),
-        Op::NegateCc => values.set_cc(Expr::Reg(Reg::COMPARED_TO), Expr::Reg(Reg::COMPARED).add(Expr::Const(1))),
+        Op::NegateCc => values.set_cc(Expr::Reg(Reg::COMPARED_TO), Expr::Reg(Reg::COMPARED).plus(Expr::Const(1))),
         Op::MoveFromCc(reg) => values.set(reg, Expr::Opaque),
 
         Op::Alu2 { op, dst, src } => {
@@ -171,8 +171,8 @@ fn lift(op: &Op, values: &mut Values) {
                 Alu2::ZeroExtendHalf => read(src).zero_extend(16),
                 Alu2::SignExtendByte => read(src).sign_extend(8),
                 Alu2::ZeroExtendByte => read(src).zero_extend(8),
-                Alu2::AddDouble => times(read(dst).add(read(src)), 2),
-                Alu2::AddQuadruple => times(read(dst).add(read(src)), 4),
+                Alu2::AddDouble => times(read(dst).plus(read(src)), 2),
+                Alu2::AddQuadruple => times(read(dst).plus(read(src)), 4),
                 Alu2::Negate => minus(Expr::Const(0), read(src)),
                 _ => Expr::Opaque,
             };
@@ -184,8 +184,8 @@ fn lift(op: &Op, values: &mut Values) {
                 Ptr2::ShiftLeft2 => times(word(src), 4),
                 Ptr2::ShiftRight2 => Expr::Shr(Box::new(word(src)), 2),
                 Ptr2::ShiftRight1 => Expr::Shr(Box::new(word(src)), 1),
-                Ptr2::AddDouble => times(read(dst).add(read(src)), 2),
-                Ptr2::AddQuadruple => times(read(dst).add(read(src)), 4),
+                Ptr2::AddDouble => times(read(dst).plus(read(src)), 2),
+                Ptr2::AddQuadruple => times(read(dst).plus(read(src)), 4),
                 Ptr2::AddBitReversed => Expr::Opaque,
             };
             values.set(dst, value);
@@ -203,7 +203,7 @@ fn lift(op: &Op, values: &mut Values) {
         }
         Op::Alu3 { op, dst, src0, src1 } => {
             let value = match op {
-                Alu3::Add => read(src0).add(read(src1)),
+                Alu3::Add => read(src0).plus(read(src1)),
                 Alu3::Sub => minus(read(src0), read(src1)),
                 Alu3::And | Alu3::Or if src0 == src1 => read(src0),
                 Alu3::Xor if src0 == src1 => Expr::Const(0),
@@ -214,14 +214,14 @@ fn lift(op: &Op, values: &mut Values) {
         Op::Ptr3 { op, dst, src0, src1 } => {
             let value = match op {
                 Ptr3::Add if src0 == src1 => times(word(src0), 2),
-                Ptr3::Add => read(src0).add(read(src1)),
-                Ptr3::AddDouble => read(src0).add(times(word(src1), 2)),
-                Ptr3::AddQuadruple => read(src0).add(times(word(src1), 4)),
+                Ptr3::Add => read(src0).plus(read(src1)),
+                Ptr3::AddDouble => read(src0).plus(times(word(src1), 2)),
+                Ptr3::AddQuadruple => read(src0).plus(times(word(src1), 4)),
             };
             values.set(dst, value);
         }
         Op::Add { sub, dst, src0, src1, overflow: Overflow::Wrap } => {
-            let value = if sub { minus(read(src0), read(src1)) } else { read(src0).add(read(src1)) };
+            let value = if sub { minus(read(src0), read(src1)) } else { read(src0).plus(read(src1)) };
             values.set(dst, value);
         }
         Op::ShiftImm { op: Shift::Logical, dst, src, by } => {
@@ -239,28 +239,28 @@ fn lift(op: &Op, values: &mut Values) {
         Op::Load { what, reg, addr } => load(what, reg, addr, values),
         Op::Store { what, reg, addr } => store(what, reg, addr, values),
         Op::Push(reg) => {
-            let top = read(Preg::Sp).add(constant(-4));
+            let top = read(Preg::Sp).plus(constant(-4));
             values.store(top.clone(), 32, read(reg));
             values.set(Preg::Sp, top);
         }
         Op::Pop(reg) => {
             values.set(reg, read(Preg::Sp).load(32));
-            values.set(Preg::Sp, read(Preg::Sp).add(constant(4)));
+            values.set(Preg::Sp, read(Preg::Sp).plus(constant(4)));
         }
         Op::PushMultiple(range) => {
             values.other_stores = true;
-            values.set(Preg::Sp, read(Preg::Sp).add(constant(-4 * count(range))));
+            values.set(Preg::Sp, read(Preg::Sp).plus(constant(-4 * count(range))));
         }
-        Op::PopMultiple(range) => values.set(Preg::Sp, read(Preg::Sp).add(constant(4 * count(range)))),
+        Op::PopMultiple(range) => values.set(Preg::Sp, read(Preg::Sp).plus(constant(4 * count(range)))),
         Op::Link { frame } => {
-            let sp = |offset: i64| Expr::Reg(Reg(SP)).add(constant(offset));
+            let sp = |offset: i64| Expr::Reg(Reg(SP)).plus(constant(offset));
             values.store(sp(-4), 32, Expr::Reg(Reg(RETS)));
             values.store(sp(-8), 32, Expr::Reg(Reg(FP)));
             values.set(Preg::Fp, sp(-8));
             values.set(Preg::Sp, sp(-8 - i64::from(frame)));
         }
         Op::Unlink => {
-            let fp = |offset: i64| Expr::Reg(Reg(FP)).add(constant(offset));
+            let fp = |offset: i64| Expr::Reg(Reg(FP)).plus(constant(offset));
             values.set(Preg::Sp, fp(8));
             values.set(Preg::Fp, fp(0).load(32));
             values.set(AllReg::Rets, fp(4).load(32));
@@ -278,8 +278,8 @@ fn count(range: RegRange) -> i64 {
 fn compare(relation: Compare, left: DPreg, right: Expr, values: &mut Values) {
     let left = word(left);
     // Moves the signed numbers in order onto the unsigned ones.
-    let biased = |value: Expr| value.add(Expr::Const(1 << 31)).zero_extend(32);
-    let one_more = |value: Expr| value.add(Expr::Const(1));
+    let biased = |value: Expr| value.plus(Expr::Const(1 << 31)).zero_extend(32);
+    let one_more = |value: Expr| value.plus(Expr::Const(1));
     match relation {
         Compare::Equal => values.set_cc(minus(left, right).zero_extend(32), Expr::Const(1)),
         Compare::Less => values.set_cc(biased(left), biased(right)),
@@ -294,18 +294,18 @@ fn compare(relation: Compare, left: DPreg, right: Expr, values: &mut Values) {
 fn address(addr: Address, bytes: i64, values: &mut Values) -> Option<Expr> {
     Some(match addr {
         Address::At(base) => read(base),
-        Address::Offset { base, offset, .. } => read(base).add(constant(offset.into())),
+        Address::Offset { base, offset, .. } => read(base).plus(constant(offset.into())),
         Address::PostIncrement(base) => {
-            values.set(base, read(base).add(constant(bytes)));
+            values.set(base, read(base).plus(constant(bytes)));
             read(base)
         }
         Address::PostDecrement(base) => {
-            values.set(base, read(base).add(constant(-bytes)));
+            values.set(base, read(base).plus(constant(-bytes)));
             read(base)
         }
         Address::PostAdd { base, index } => {
             if base != index {
-                values.set(base, read(base).add(read(index)));
+                values.set(base, read(base).plus(read(index)));
             }
             read(base)
         }

@@ -98,23 +98,21 @@ fn lift(insn: &Instruction, sets: &mut Vec<Set>) {
         Cdqe => push(sets, Register::RAX, Expr::reg(Reg(0)).sign_extend(32)),
         Cwde => push(sets, Register::EAX, Expr::reg(Reg(0)).sign_extend(16)),
         Lea => assign(insn, sets, address),
-        Add => assign(insn, sets, |i| Some(operand(i, 0)?.add(operand(i, 1)?))),
+        Add => assign(insn, sets, |i| Some(operand(i, 0)?.plus(operand(i, 1)?))),
         Sub => {
             compare(insn, sets);
             assign(insn, sets, |i| Some(Expr::Sub(Box::new(operand(i, 0)?), Box::new(operand(i, 1)?))));
         }
         Cmp => compare(insn, sets),
-        Test => {
-            // Only the form that asks about one value: `test %eax,%eax`.
-            if insn.op0_kind() == OpKind::Register && insn.op0_register() == insn.op1_register() {
-                if let Some(left) = operand(insn, 0) {
-                    set(sets, Reg::COMPARED, left);
-                    set(sets, Reg::COMPARED_TO, Expr::Const(0));
-                }
+        // Only the form that asks about one value: `test %eax,%eax`.
+        Test if insn.op0_kind() == OpKind::Register && insn.op0_register() == insn.op1_register() => {
+            if let Some(left) = operand(insn, 0) {
+                set(sets, Reg::COMPARED, left);
+                set(sets, Reg::COMPARED_TO, Expr::Const(0));
             }
         }
-        Inc => assign(insn, sets, |i| Some(operand(i, 0)?.add(Expr::Const(1)))),
-        Dec => assign(insn, sets, |i| Some(operand(i, 0)?.add(Expr::Const(!0)))),
+        Inc => assign(insn, sets, |i| Some(operand(i, 0)?.plus(Expr::Const(1)))),
+        Dec => assign(insn, sets, |i| Some(operand(i, 0)?.plus(Expr::Const(!0)))),
         And if immediate(insn, 1).is_some() => {
             assign(insn, sets, |i| Some(Expr::And(Box::new(operand(i, 0)?), immediate(i, 1)?)));
         }
@@ -142,10 +140,10 @@ fn lift(insn: &Instruction, sets: &mut Vec<Set>) {
 
 /// `dst := value`, where `dst` is operand 0 if that is a register whose write replaces all of it.
 fn assign(insn: &Instruction, sets: &mut Vec<Set>, value: impl Fn(&Instruction) -> Option<Expr>) {
-    if insn.op0_kind() == OpKind::Register {
-        if let Some(value) = value(insn) {
-            push(sets, insn.op0_register(), value);
-        }
+    if insn.op0_kind() == OpKind::Register
+        && let Some(value) = value(insn)
+    {
+        push(sets, insn.op0_register(), value);
     }
 }
 
@@ -221,12 +219,12 @@ fn address(insn: &Instruction) -> Option<Expr> {
     }
     let mut sum = Expr::Const(insn.memory_displacement64());
     if insn.memory_base() != Register::None {
-        sum = sum.add(Expr::Reg(reg(insn.memory_base())?));
+        sum = sum.plus(Expr::Reg(reg(insn.memory_base())?));
     }
     if insn.memory_index() != Register::None {
         let index = Expr::Reg(reg(insn.memory_index())?);
         let scale = u64::from(insn.memory_index_scale());
-        sum = sum.add(if scale == 1 { index } else { Expr::Mul(Box::new(index), scale) });
+        sum = sum.plus(if scale == 1 { index } else { Expr::Mul(Box::new(index), scale) });
     }
     Some(sum)
 }

@@ -95,7 +95,7 @@ fn check<'p>(image: &Image, headers: &Headers, patch: &'p Patch) -> Result<Vec<&
         return Err(cannot("nothing of it is loaded"));
     }
     let flags = headers.dynamic(elf::DT_FLAGS).map_or(0, |(_, flags)| flags);
-    if headers.dynamic(elf::DT_TEXTREL).is_some() || flags & u64::from(elf::DF_TEXTREL.0) != 0 {
+    if headers.dynamic(elf::DT_TEXTREL).is_some() || flags & elf::DF_TEXTREL.0 != 0 {
         return Err(cannot("the loader changes its code (DT_TEXTREL)"));
     }
     let mut chunks: Vec<&Chunk> = patch.chunks.iter().collect();

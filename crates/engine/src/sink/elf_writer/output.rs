@@ -277,7 +277,7 @@ impl<'a> Output<'a> {
         let distance = first.map_or(0, |first| first.at.wrapping_sub(first.offset));
         let free = self.bytes.len().next_multiple_of(self.page as usize) as u64;
         let offset = self.next_address().wrapping_sub(distance).max(free);
-        if offset - free > WIDEST_GAP || distance % self.page != 0 {
+        if offset - free > WIDEST_GAP || !distance.is_multiple_of(self.page) {
             let what = "there is no room for more program headers".to_owned();
             return Err(SinkError::CannotEdit { name: self.image.name().to_owned(), what });
         }

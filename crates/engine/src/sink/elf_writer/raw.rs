@@ -200,7 +200,7 @@ impl Section {
     }
 
     pub fn is_loaded(&self) -> bool {
-        self.flags & u64::from(elf::SHF_ALLOC.0) != 0
+        self.flags & elf::SHF_ALLOC.0 != 0
     }
 
     /// Where it is in the file: nowhere if it has no bytes there.

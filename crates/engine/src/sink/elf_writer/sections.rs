@@ -165,7 +165,7 @@ impl<'a> Sections<'a> {
         let index = self.add(Section {
             name,
             kind: kind.0.into(),
-            flags: u64::from(elf::SHF_ALLOC.0 | access),
+            flags: (elf::SHF_ALLOC.0 | access),
             at: piece.range.start,
             // A section without bytes stands where they would begin.
             offset: chunk.offset + (piece.range.start - chunk.at).min(chunk.file_size),
@@ -258,7 +258,7 @@ impl<'a> Sections<'a> {
             let what = format!("symbol {} is in no chunk", symbol.name);
             return Err(SinkError::BadPatch { name: self.image.name().to_owned(), at: symbol.at, what });
         };
-        let is_code = self.list[section].flags & u64::from(elf::SHF_EXECINSTR.0) != 0;
+        let is_code = self.list[section].flags & elf::SHF_EXECINSTR.0 != 0;
         let kind = if is_code { elf::STT_FUNC } else { elf::STT_OBJECT };
         let name = self.string(strings, symbol.name.as_bytes());
         let info = u64::from(elf::STB_GLOBAL.0) << 4 | u64::from(kind.0);
