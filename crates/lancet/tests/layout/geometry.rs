@@ -166,7 +166,7 @@ fn a_loop_is_entered_from_above_and_left_below() {
 /// Far more lanes than can be drawn: the longest lines are left out, and everything else is there.
 #[test]
 fn a_graph_with_too_many_long_lines_is_drawn_without_the_longest() {
-    let n = 800;
+    let n = 600;
     let nodes = (0..n).map(|_| node("b", &[], None)).collect();
     let down = (1..n).map(|i| link(i - 1, i, LinkKind::FallThrough));
     let up = (0..n).map(|i| link(n - 1, i, LinkKind::Back));

@@ -430,12 +430,7 @@ impl Writer<'_> {
             Path::Down(segments) => {
                 let (first, last) = (segments[0], segments[segments.len() - 1]);
                 to(g.up_x(first), self.bottom(g.grid.segments[first].up, items));
-                for &id in segments {
-                    if let Some(y) = self.segment_y(id) {
-                        to(g.up_x(id), y);
-                        to(g.low_x(id), y);
-                    }
-                }
+                segments.iter().flat_map(|&id| self.corners(id)).for_each(|(x, y)| to(x, y));
                 to(g.low_x(last), self.top_of[g.row_of[g.grid.segments[last].low]]);
                 g.ports.segment_label_left[first]
             }
@@ -444,12 +439,7 @@ impl Writer<'_> {
                 to(g.turn_x(*below), self.bottom(start.item, items));
                 to(g.turn_x(*below), self.turn_y(*below));
                 to(g.x[start.pass], self.turn_y(*below));
-                for &id in up {
-                    if let Some(y) = self.segment_y(id) {
-                        to(g.low_x(id), y);
-                        to(g.up_x(id), y);
-                    }
-                }
+                up.iter().flat_map(|&id| self.corners(id).into_iter().rev()).for_each(|(x, y)| to(x, y));
                 to(g.x[end.pass], self.turn_y(*above));
                 to(g.turn_x(*above), self.turn_y(*above));
                 to(g.turn_x(*above), self.top_of[g.row_of[end.item]]);
@@ -466,10 +456,17 @@ impl Writer<'_> {
         }
     }
 
-    fn segment_y(&self, id: usize) -> Option<f64> {
-        let channel = self.geometry.row_of[self.geometry.grid.segments[id].low];
-        let piece = self.piece_of.segment[id]?;
-        Some(self.bottom_of[channel] + self.tracks[channel].between[piece])
+    /// Of a segment, from top to bottom; none if it is straight.
+    fn corners(&self, id: usize) -> Vec<(f64, f64)> {
+        let g = self.geometry;
+        let channel = g.row_of[g.grid.segments[id].low];
+        let Some(piece) = self.piece_of.segment[id] else { return Vec::new() };
+        let (tracks, bottom) = (&self.tracks[channel], self.bottom_of[channel]);
+        let y = bottom + tracks.between[piece];
+        match tracks.jogs[piece] {
+            None => vec![(g.up_x(id), y), (g.low_x(id), y)],
+            Some(jog) => vec![(g.up_x(id), y), (jog.x, y), (jog.x, bottom + jog.y), (g.low_x(id), bottom + jog.y)],
+        }
     }
 
     fn turn_y(&self, id: usize) -> f64 {

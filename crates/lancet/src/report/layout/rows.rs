@@ -24,7 +24,7 @@ pub(super) type VertexId = usize;
 
 /// A graph with thousands of edges over thousands of rows would take memory without bound, for a picture that nobody
 /// can read. The longest edges are left out once this many passes are needed.
-const MOST_PASSES: usize = 250_000;
+const MOST_PASSES: usize = 120_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Vertex {
