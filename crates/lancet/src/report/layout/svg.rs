@@ -20,7 +20,7 @@ const BASELINE: f64 = 11.5;
 
 const STYLE: &str = "\
 svg{background:#fff}\
-text{white-space:pre;font-family:ui-monospace,'DejaVu Sans Mono','Liberation Mono',Menlo,Consolas,monospace;font-size:12px;fill:#1f2328}\
+text{font-family:ui-monospace,'DejaVu Sans Mono','Liberation Mono',Menlo,Consolas,monospace;font-size:12px;fill:#1f2328}\
 .title{font-weight:bold;font-size:14px}\
 .head{font-weight:bold}\
 .small{font-size:10px;fill:#57606a;paint-order:stroke;stroke:#fff;stroke-width:3px}\
