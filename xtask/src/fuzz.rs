@@ -11,11 +11,42 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 
 use crate::shell;
 
-const TARGETS: [&str; 2] = ["image", "program"];
+/// A fuzz target, and what its inputs are like. Small inputs are tried more often in the same time.
+struct Target {
+    name: &'static str,
+    /// How often to run it, unless told otherwise.
+    runs: u64,
+    max_input_bytes: u32,
+    /// How to build each seed: its name, and options for gcc.
+    seeds: &'static [(&'static str, &'static [&'static str])],
+}
+
+const TARGETS: [Target; 2] = [
+    Target {
+        name: "image",
+        runs: 8_000_000,
+        max_input_bytes: 8192,
+        seeds: &[
+            ("static", &["-s", "-static", "-no-pie"]),
+            ("static-pie", &["-s", "-static-pie"]),
+            ("shared", &["-s", "-shared", "-Wl,-soname,seed"]),
+            ("symbols", &["-g", "-static", "-no-pie", "-Wl,--build-id"]),
+        ],
+    },
+    Target {
+        name: "program",
+        runs: 2_500_000,
+        max_input_bytes: 1536,
+        seeds: &[
+            ("packed", &["-s", "-static", "-no-pie", "-Wl,-n,-z,max-page-size=16"]),
+            ("code", &["-static", "-no-pie", "-Wl,--oformat=binary"]),
+        ],
+    },
+];
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 
 const COVERAGE: &[&str] = &[
@@ -29,7 +60,6 @@ const COVERAGE: &[&str] = &[
 ];
 
 // What one input may cost: files of a few kilobytes need milliseconds and a few megabytes.
-const MAX_INPUT_BYTES: u32 = 8192;
 const MAX_SECONDS: u32 = 10;
 const MAX_MEMORY_MIB: u32 = 1024;
 
@@ -38,42 +68,43 @@ const NOISE: &[&str] = &["\tREDUCE", "\tNEW", "# Uses: ", "recommended dictionar
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// How often to run each target
-    #[arg(long, default_value_t = 5_000_000)]
-    runs: u64,
+    /// How often to run each target; by default more than ten million times in all
+    #[arg(long)]
+    runs: Option<u64>,
     /// Stop each target after this many seconds, even if it has not run that often
     #[arg(long, default_value_t = 0)]
     seconds: u64,
     /// Only this target
-    #[arg(value_parser = TARGETS)]
+    #[arg(value_parser = TARGETS.map(|target| target.name))]
     target: Option<String>,
 }
 
 pub fn run(options: &Options) -> Result<ExitCode> {
     let root = shell::root()?;
     let folder = shell::target_dir()?.join("fuzz");
-    let chosen: Vec<&str> =
-        TARGETS.into_iter().filter(|t| options.target.as_deref().is_none_or(|wanted| wanted == *t)).collect();
+    let is_chosen = |target: &&Target| options.target.as_deref().is_none_or(|wanted| wanted == target.name);
+    let chosen: Vec<&Target> = TARGETS.iter().filter(is_chosen).collect();
     build(&root, &folder)?;
-    let seeds = seeds(&root, &folder.join("seeds"))?;
     let results: Vec<Result<u64>> = std::thread::scope(|scope| {
-        let start = |target: &&'static str| {
-            let (target, root, folder, seeds) = (*target, &root, &folder, &seeds);
-            scope.spawn(move || fuzz(target, options, root, folder, seeds))
+        let start = |target| {
+            let (root, folder) = (&root, &folder);
+            scope.spawn(move || fuzz(target, options, root, folder))
         };
-        let threads: Vec<_> = chosen.iter().map(start).collect();
-        let join = |thread: std::thread::ScopedJoinHandle<_>| thread.join().unwrap_or_else(|_| Ok(0));
+        let threads: Vec<_> = chosen.iter().copied().map(start).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<_>| {
+            thread.join().unwrap_or_else(|_| Err(anyhow!("the thread that watched the fuzzer panicked")))
+        };
         threads.into_iter().map(join).collect()
     });
     let (mut all, mut good) = (0, true);
     for (target, result) in chosen.iter().zip(results) {
         match result {
             Ok(executions) => {
-                println!("{target}: {executions} executions, no findings");
+                println!("{}: {executions} executions, no findings", target.name);
                 all += executions;
             }
             Err(error) => {
-                eprintln!("{target}: {error:#}");
+                eprintln!("{}: {error:#}", target.name);
                 good = false;
             }
         }
@@ -89,39 +120,35 @@ fn build(root: &Path, folder: &Path) -> Result<()> {
     shell::run(&mut cargo)
 }
 
-/// Small files of each kind, so that the fuzzer need not invent ELF by itself.
-fn seeds(root: &Path, folder: &Path) -> Result<PathBuf> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let source = root.join("testdata/x86_64/corpus/assembly_cfi.S");
-    let kinds: &[(&str, &[&str])] = &[
-        ("static", &["-static", "-no-pie"]),
-        ("static-pie", &["-static-pie"]),
-        ("shared", &["-shared", "-Wl,-soname,seed"]),
-        ("symbols", &["-static", "-no-pie", "-g", "-Wl,--build-id"]),
-    ];
-    for (name, options) in kinds {
+/// Builds small files of each kind, so that the fuzzer need not invent ELF by itself.
+fn seeds(target: &Target, root: &Path, folder: &Path) -> Result<PathBuf> {
+    let folder = create(folder.join("seeds").join(target.name))?;
+    for (name, options) in target.seeds {
         let mut gcc = Command::new("gcc");
         gcc.args(["-nostdlib", "-Wl,-z,noseparate-code,-e,asm_frame"]).args(*options);
-        if *name != "symbols" {
-            gcc.arg("-s");
-        }
-        shell::output(gcc.arg("-o").arg(folder.join(name)).arg(&source))?;
+        gcc.arg("-o").arg(folder.join(name)).arg(root.join("testdata/x86_64/corpus/assembly_cfi.S"));
+        shell::output(&mut gcc)?;
     }
-    Ok(folder.to_path_buf())
+    Ok(folder)
+}
+
+fn create(folder: PathBuf) -> Result<PathBuf> {
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    Ok(folder)
 }
 
 /// Runs one target and shows its output under its name. Returns the number of executions.
-fn fuzz(target: &str, options: &Options, root: &Path, folder: &Path, seeds: &Path) -> Result<u64> {
-    let corpus = folder.join("corpus").join(target);
-    let findings = root.join("testdata/fuzz-regressions").join(target);
-    for needed in [&corpus, &findings] {
-        std::fs::create_dir_all(needed).with_context(|| format!("cannot create {}", needed.display()))?;
-    }
-    let mut command = Command::new(folder.join(TRIPLE).join("release").join(target));
-    command.arg(format!("-runs={}", options.runs)).arg(format!("-max_total_time={}", options.seconds));
-    command.arg(format!("-max_len={MAX_INPUT_BYTES}")).arg(format!("-timeout={MAX_SECONDS}"));
+fn fuzz(target: &Target, options: &Options, root: &Path, folder: &Path) -> Result<u64> {
+    let seeds = seeds(target, root, folder)?;
+    let corpus = create(folder.join("corpus").join(target.name))?;
+    let findings = create(root.join("testdata/fuzz-regressions").join(target.name))?;
+    let mut command = Command::new(folder.join(TRIPLE).join("release").join(target.name));
+    command
+        .arg(format!("-runs={}", options.runs.unwrap_or(target.runs)))
+        .arg(format!("-max_total_time={}", options.seconds));
+    command.arg(format!("-max_len={}", target.max_input_bytes)).arg(format!("-timeout={MAX_SECONDS}"));
     command.arg(format!("-rss_limit_mb={MAX_MEMORY_MIB}")).arg(format!("-artifact_prefix={}/", findings.display()));
-    command.args(["-print_final_stats=1", "-verbosity=1", "-reload=0"]).args([&corpus, seeds, &findings]);
+    command.args(["-print_final_stats=1", "-verbosity=1", "-reload=0"]).args([&corpus, &seeds, &findings]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("cannot run `{}`", shell::words(&command)))?;
     let mut executions = 0;
@@ -132,7 +159,7 @@ fn fuzz(target: &str, options: &Options, root: &Path, folder: &Path, seeds: &Pat
                 executions = count.trim().parse().unwrap_or(0);
             }
             if !NOISE.iter().any(|noise| line.contains(noise)) {
-                println!("{target}: {line}");
+                println!("{}: {line}", target.name);
             }
         }
     }

@@ -9,7 +9,7 @@ use std::process::{ExitCode, Stdio};
 
 use anyhow::{Context, Result};
 
-use crate::{packages, shell, tidy};
+use crate::{accuracy, packages, shell, tidy};
 
 type Step = (&'static str, fn() -> Result<()>);
 
@@ -22,11 +22,12 @@ struct Tally {
 
 pub fn run() -> Result<ExitCode> {
     packages::install_missing()?;
-    let steps: [Step; 4] = [
+    let steps: [Step; 5] = [
         ("fmt", || cargo(&["fmt", "--all", "--check"])),
         ("clippy", || cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])),
         ("tidy", tidy::run),
         ("build", || cargo(&["build", "--workspace", "--all-targets"])),
+        ("accuracy", accuracy::check_small),
     ];
     let mut broken = Vec::new();
     for (name, step) in steps {

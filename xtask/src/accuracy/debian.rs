@@ -3,7 +3,7 @@
 //! Nobody kept a twin of these. Their FDEs survive `strip`, and every FDE starts a function or a part of one: a start
 //! that Lancet does not have at all is a miss.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,7 +11,8 @@ use anyhow::{Context, Result};
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection};
 use object::{Object, ObjectSection};
 
-use super::analysis::Lancet;
+use super::analysis::{FunctionOutline, Lancet};
+use super::report::share;
 use crate::shell;
 
 /// Programs by name, and how to find those that are not on the PATH.
@@ -25,8 +26,8 @@ fn programs() -> Vec<PathBuf> {
 pub(super) fn report(lancet: &Lancet) -> Result<()> {
     println!("\nThe machine's own programs, against their unwind information:");
     println!(
-        "{:<10} {:>9} {:>9} {:>9} {:>9} {:>10} {:>11}",
-        "", "functions", "FDEs", "starts", "FDE%", "complete%", "unresolved"
+        "{:<12} {:>9} {:>9} {:>9} {:>10} {:>8} {:>11}",
+        "", "functions", "FDEs", "found%", "complete%", "tables", "unresolved"
     );
     for program in programs() {
         one(lancet, &program).with_context(|| program.display().to_string())?;
@@ -37,21 +38,19 @@ pub(super) fn report(lancet: &Lancet) -> Result<()> {
 fn one(lancet: &Lancet, program: &Path) -> Result<()> {
     let fdes = fde_starts(program)?;
     let mut starts: BTreeSet<u64> = BTreeSet::new();
-    let mut complete = 0usize;
-    let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
-    lancet.functions(program, |function| {
+    let (mut functions, mut complete, mut tables, mut unresolved) = (0, 0, 0, 0);
+    lancet.graphs(program, |function: FunctionOutline| {
         starts.insert(function.address.0);
+        starts.extend(function.parts.iter().map(|part| part.address.0));
+        functions += 1;
         complete += usize::from(function.status == "complete");
-        if let Some(reason) = function.reason {
-            *reasons.entry(reason).or_default() += 1;
-        }
+        tables += function.jump_tables.len();
+        unresolved += function.exits.iter().filter(|exit| exit.is_unresolved()).count();
     })?;
     let name = program.file_name().unwrap_or_default().to_string_lossy();
-    let found = fdes.intersection(&starts).count();
-    println!("{name:<10} {:>9} {:>9} {found:>9} {complete:>10}", starts.len(), fdes.len());
-    for (reason, count) in reasons {
-        println!("{:<10} {count} partial: {reason}", "");
-    }
+    let found = share(fdes.intersection(&starts).count(), fdes.len());
+    let complete = share(complete, functions);
+    println!("{name:<12} {functions:>9} {:>9} {found:>9} {complete:>10} {tables:>8} {unresolved:>11}", fdes.len());
     Ok(())
 }
 

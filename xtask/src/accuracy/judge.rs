@@ -1,6 +1,7 @@
 //! Compares what Lancet says with what is true.
 //!
 //! - A function start is right if a function of the truth starts there. Starts inside the linker's stubs do not count.
+//!   Where two functions of the truth share one body, it is as good to list the inner one as an entry of the outer one.
 //! - An extent is right if Lancet's parts hold exactly the instructions of the function, padding aside.
 //! - A jump table is exact if Lancet has its address, entries and targets, at every jump that it says uses the table.
 //!   A target that the true table does not have is wrong; so is any target of a table that does not exist.
@@ -54,6 +55,8 @@ pub(super) struct Verdict {
 pub(super) struct Judge<'a> {
     truth: &'a Truth,
     listed: BTreeSet<u64>,
+    /// Entries into the middle of functions.
+    entries: BTreeSet<u64>,
     parts: BTreeMap<u64, Vec<Range<u64>>>,
     tables: Vec<JumpTable>,
     score: Score,
@@ -66,6 +69,7 @@ impl<'a> Judge<'a> {
         Judge {
             truth,
             listed: BTreeSet::new(),
+            entries: BTreeSet::new(),
             parts: BTreeMap::new(),
             tables: Vec::new(),
             score,
@@ -93,6 +97,7 @@ impl<'a> Judge<'a> {
         }
         let parts = graph.parts.iter().map(|part| part.address.0..part.address.0.saturating_add(part.size));
         self.parts.insert(graph.address.0, parts.collect());
+        self.entries.extend(graph.entries.iter().map(|entry| entry.0));
         self.tables.extend(graph.jump_tables);
     }
 
@@ -106,9 +111,13 @@ impl<'a> Judge<'a> {
     fn starts(&mut self) {
         let true_starts: BTreeSet<u64> = self.truth.functions.by_start.keys().copied().collect();
         self.score.true_starts = true_starts.len();
-        self.score.found_starts = true_starts.intersection(&self.listed).count();
-        for missed in true_starts.difference(&self.listed) {
-            self.mistakes.push(format!("function not found: {:#x} ({})", missed, self.place(*missed)));
+        for &start in &true_starts {
+            let is_inner = self.truth.functions.is_inside_another(start);
+            if self.listed.contains(&start) || is_inner && self.entries.contains(&start) {
+                self.score.found_starts += 1;
+            } else {
+                self.mistakes.push(format!("function not found: {start:#x} ({})", self.place(start)));
+            }
         }
         for &extra in self.listed.difference(&true_starts) {
             if !self.is_stub(extra) {
@@ -121,7 +130,8 @@ impl<'a> Judge<'a> {
     fn extents(&mut self) {
         let truth = self.truth;
         for (start, function) in &truth.functions.by_start {
-            if function.parts.is_empty() || function.holds_entries {
+            let is_an_entry = !self.listed.contains(start) && truth.functions.is_inside_another(*start);
+            if function.parts.is_empty() || function.holds_entries || is_an_entry {
                 continue;
             }
             self.score.extents += 1;

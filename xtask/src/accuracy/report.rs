@@ -176,7 +176,7 @@ fn print_row(name: &str, s: &Score) {
 }
 
 /// Percent, cut off rather than rounded: 100.00 means all.
-fn share(part: usize, whole: usize) -> String {
+pub(super) fn share(part: usize, whole: usize) -> String {
     if whole == 0 {
         return "-".to_string();
     }

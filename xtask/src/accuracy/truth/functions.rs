@@ -107,6 +107,12 @@ impl Functions {
         }
     }
 
+    /// Whether the function that starts here lies inside the body of another.
+    pub(in super::super) fn is_inside_another(&self, start: u64) -> bool {
+        let before = self.by_start.range(..start).next_back();
+        before.is_some_and(|(_, function)| function.parts.first().is_some_and(|main| main.contains(&start)))
+    }
+
     /// The function that owns the code at an address.
     pub(in super::super) fn containing(&self, address: u64) -> Option<&Function> {
         self.start_of(address).and_then(|start| self.by_start.get(&start))
