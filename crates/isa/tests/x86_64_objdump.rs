@@ -36,7 +36,8 @@ fn lengths_agree_with_objdump() {
                 Ok(insn) => usize::from(insn.len) == bytes.len(),
                 Err(_) => theirs.contains("(bad)"),
             };
-            let named = ours.is_err() || isa.text(bytes, Svma(*at), Syntax::Gnu, &|_| None).is_ok_and(|t| !t.is_empty());
+            let named =
+                ours.is_err() || isa.text(bytes, Svma(*at), Syntax::Gnu, &|_| None).is_ok_and(|t| !t.is_empty());
             if !agrees || !named {
                 wrong.push(format!("{at:#x}: {bytes:02x?} {theirs}: {ours:?}"));
             }

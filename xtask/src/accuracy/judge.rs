@@ -160,7 +160,8 @@ impl<'a> Judge<'a> {
 
     fn jump_tables(&mut self) {
         let truth = self.truth;
-        self.score.tables = truth.tables.len();
+        let counts = |address: &u64| truth.tables.get(address).is_none_or(|table| !table.copied);
+        self.score.tables = truth.tables.keys().filter(|address| counts(address)).count();
         // By table: whether every jump through it has it exactly.
         let mut seen: BTreeMap<u64, bool> = BTreeMap::new();
         for found in std::mem::take(&mut self.tables) {
@@ -185,8 +186,9 @@ impl<'a> Judge<'a> {
                 self.mistakes.push(format!("table {address:#x} of the jump at {jump:#x}: {n} entries, true are {m}"));
             }
         }
-        self.score.exact_tables = seen.values().filter(|exact| **exact).count();
-        for (address, table) in truth.tables.iter().filter(|(address, _)| !seen.contains_key(address)) {
+        self.score.exact_tables = seen.iter().filter(|(address, exact)| **exact && counts(address)).count();
+        let missing = |address: &u64| counts(address) && !seen.contains_key(address);
+        for (address, table) in truth.tables.iter().filter(|(address, _)| missing(address)) {
             let place = table.targets.first().map_or_else(String::new, |&target| self.place(target));
             self.mistakes.push(format!("table not found: {address:#x} ({place}), {} entries", table.targets.len()));
         }

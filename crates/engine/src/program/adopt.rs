@@ -6,7 +6,7 @@
 //! conditional jump and is not aligned as functions are (or follows another part without a gap).
 
 use super::FoundBy;
-use super::discover::{Discovery, NONE, OutflowKind, Region};
+use super::discover::{Discovery, NONE, Outflow, OutflowKind, Region};
 use crate::image::Image;
 
 /// How a region is reached from others.
@@ -26,7 +26,8 @@ struct Reached {
 impl Discovery<'_> {
     /// Finds the regions that are parts of others, and joins them.
     pub(super) fn adopt_parts(&mut self) {
-        let owners = self.owners();
+        let flows = self.outflows(|_| true);
+        let owners = self.owners(&flows);
         if owners.iter().enumerate().all(|(i, owner)| *owner as usize == i) {
             return;
         }
@@ -53,8 +54,9 @@ impl Discovery<'_> {
             }
         }
         let mut entries = Vec::new();
-        for flow in self.outflows(|_| true) {
-            let into = self.containing(flow.to).filter(|to| *to != flow.from as usize);
+        for flow in flows {
+            let from = place[owners[flow.from as usize] as usize] as usize;
+            let into = self.containing(flow.to).filter(|to| *to != from);
             entries.extend(into.filter(|to| self.regions[*to].start() != flow.to).map(|to| (to, flow.to)));
         }
         entries.sort_unstable();
@@ -65,8 +67,8 @@ impl Discovery<'_> {
     }
 
     /// For each region: the function it is a part of, or itself.
-    fn owners(&self) -> Vec<u32> {
-        let reached = self.how_reached();
+    fn owners(&self, flows: &[Outflow]) -> Vec<u32> {
+        let reached = self.how_reached(flows);
         let count = self.regions.len() as u32;
         let mut direct: Vec<u32> = Vec::with_capacity(count as usize);
         for i in 0..count {
@@ -83,9 +85,9 @@ impl Discovery<'_> {
         (0..count).map(settle).collect()
     }
 
-    fn how_reached(&self) -> Vec<Reached> {
+    fn how_reached(&self, flows: &[Outflow]) -> Vec<Reached> {
         let mut reached = vec![Reached::default(); self.regions.len()];
-        for flow in self.outflows(|_| true) {
+        for flow in flows {
             let Some(to) = self.containing(flow.to) else { continue };
             let at_start = self.regions[to].start() == flow.to;
             if flow.kind == OutflowKind::Call {

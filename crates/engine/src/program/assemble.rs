@@ -74,8 +74,15 @@ impl Builder<'_> {
             next > 0 && blocks[next - 1].0.end_address() > table.jump
         });
         let starts = blocks.iter().map(|(block, _)| block.start).collect();
-        let mut builder =
-            Builder { around, starts, edges: Vec::new(), exits: Vec::new(), calls: Vec::new(), problems: Vec::new() };
+        let calls = blocks.iter().filter(|(block, _)| matches!(block.end, End::Call { .. })).count();
+        let mut builder = Builder {
+            around,
+            starts,
+            edges: Vec::with_capacity(blocks.len() * 3 / 2),
+            exits: Vec::new(),
+            calls: Vec::with_capacity(calls),
+            problems: Vec::new(),
+        };
         let mut numbered = Vec::with_capacity(blocks.len());
         for (i, (block, returning)) in blocks.iter().enumerate() {
             let first_edge = builder.edges.len() as u32;
@@ -158,7 +165,9 @@ impl Builder<'_> {
     }
 
     fn flow(&mut self, from: BlockId, at: Svma, kind: EdgeKind) {
-        if let Some(to) = self.find(at) {
+        let next = BlockId(from.0 + 1);
+        let follows = self.starts.get(next.0 as usize) == Some(&at);
+        if let Some(to) = if follows { Some(next) } else { self.find(at) } {
             self.edges.push(Edge { from, to, kind });
             return;
         }

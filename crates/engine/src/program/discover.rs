@@ -22,6 +22,9 @@ use crate::image::{Cfa, Image};
 
 pub(super) const NONE: u32 = u32::MAX;
 
+/// How many functions on either side are asked for the data that they mention.
+const NEIGHBOURS: usize = 64;
+
 /// A region with what is known of its place in the whole. In the end, a function.
 #[derive(Debug)]
 pub(super) struct Region {
@@ -335,11 +338,27 @@ impl Discovery<'_> {
     fn look_again(&mut self) {
         let tables = self.regions.par_iter().flat_map_iter(|region| region.cfg.tables.iter().map(|table| table.at));
         self.stops = tables.collect();
+        self.stops.extend(self.data_behind_open_tables());
+        self.stops.extend(self.image.sections().iter().map(|section| section.svma));
         self.stops.par_sort_unstable();
         self.stops.dedup();
         for region in &mut self.regions {
             region.dirty |= region.is_open(self.image);
         }
+    }
+
+    /// Data that code mentions and that an open table seems to run into. The data of one source file stands together,
+    /// as its code does, so only the functions around are asked.
+    fn data_behind_open_tables(&self) -> Vec<Svma> {
+        let mut found = Vec::new();
+        for (i, region) in self.regions.iter().enumerate() {
+            for table in region.cfg.tables.iter().filter(|table| table.bound == Bound::Content) {
+                let end = table.at + table.targets.len() as u64 * u64::from(table.entry_bytes);
+                let around = i.saturating_sub(NEIGHBOURS)..(i + NEIGHBOURS).min(self.regions.len());
+                found.extend(self.constants_in_code(around, &|at| at > table.at && at < end));
+            }
+        }
+        found
     }
 }
 

@@ -3,6 +3,8 @@
 //! Hand-written assembly without unwind information, entered only through a table of functions or an address that an
 //! instruction takes. Looked for last, and only in what nothing else covers, so that it costs no precision.
 
+use std::ops::Range;
+
 use lancet_isa::Svma;
 use rayon::prelude::*;
 
@@ -31,7 +33,7 @@ impl Discovery<'_> {
         if !self.image.kind().is_position_independent() {
             found.extend(self.words_in_data());
         }
-        found.extend(self.constants_in_code(&in_gap));
+        found.extend(self.constants_in_code(0..self.regions.len(), &in_gap));
         found.retain(|at| in_gap(*at));
         found.sort_unstable();
         found.dedup();
@@ -70,8 +72,8 @@ impl Discovery<'_> {
         words
     }
 
-    /// Addresses that instructions mention.
-    fn constants_in_code(&self, wanted: &(dyn Fn(Svma) -> bool + Sync)) -> Vec<Svma> {
+    /// Addresses that instructions of some regions mention.
+    pub(super) fn constants_in_code(&self, regions: Range<usize>, wanted: &(dyn Fn(Svma) -> bool + Sync)) -> Vec<Svma> {
         let isa = self.image.isa();
         let of_region = |region: &Region| {
             let mut found = Vec::new();
@@ -90,6 +92,6 @@ impl Discovery<'_> {
             }
             found
         };
-        self.regions.par_iter().flat_map_iter(of_region).collect()
+        self.regions[regions].par_iter().flat_map_iter(of_region).collect()
     }
 }

@@ -143,6 +143,8 @@ impl State {
 struct Search<'a> {
     view: &'a View<'a>,
     seen: FxHashSet<(usize, State)>,
+    /// The blocks on the path that is being walked, with the goal at their start.
+    path: Vec<(usize, Goal)>,
     /// A table access with the range of its index, for every path.
     found: Vec<(Shape, Option<Range>)>,
     /// Addresses that the target is on some path.
@@ -171,6 +173,7 @@ pub(super) fn resolve(view: &View<'_>, block: usize, is_target: &IsTarget<'_>) -
     let mut search = Search {
         view,
         seen: FxHashSet::default(),
+        path: Vec::new(),
         found: Vec::new(),
         labels: Vec::new(),
         walks: 0,
@@ -227,12 +230,19 @@ impl Search<'_> {
         if spent || self.view.preds[block].is_empty() {
             return self.give_up(&state);
         }
+        // Round a loop that leaves the goal as it is, there is nothing that is not also on the way into the loop. (The
+        // conditions may differ each time round.)
+        if self.path.iter().any(|(at, goal)| *at == block && *goal == state.goal) {
+            return;
+        }
         if !self.seen.insert((block, state.clone())) {
             return;
         }
+        self.path.push((block, state.goal.clone()));
         for &(pred, via) in &self.view.preds[block] {
             self.enter(pred, via, state.clone());
         }
+        self.path.pop();
     }
 
     fn enter(&mut self, pred: usize, via: Via, mut state: State) {

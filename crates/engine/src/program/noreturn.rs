@@ -121,7 +121,12 @@ impl Discovery<'_> {
     fn run(&self, region: &Region, noreturn: &[bool]) -> Run {
         let cfg = &region.cfg;
         let returning = (0..cfg.blocks.len()).map(|i| self.call_returns(region, i, noreturn)).collect::<Vec<_>>();
-        let reached = cfg.reachable(&region.all_entries(), &returning);
+        // Decoding followed every call: where all return, everything found can run.
+        let reached = if returning.iter().all(|returns| *returns) {
+            vec![true; cfg.blocks.len()]
+        } else {
+            cfg.reachable(&region.all_entries(), &returning)
+        };
         let mut returns = cfg.blocks.is_empty();
         for (block, _) in cfg.blocks.iter().zip(&reached).filter(|(_, reached)| **reached) {
             returns |= match block.end {
@@ -150,13 +155,14 @@ impl Discovery<'_> {
             Target::Slot(slot) => !self.image.slot_name(slot).is_some_and(is_noreturn_name),
             Target::Computed => true,
         };
-        callee_returns && !self.is_end(region, next)
+        callee_returns && !self.is_end(region, block + 1, next)
     }
 
-    /// Is there nothing but padding from here to the end of the region? A call before it cannot come back.
-    fn is_end(&self, region: &Region, at: Svma) -> bool {
+    /// Is there nothing but padding from here (probably the `likely` block) to the end of the region? A call before it
+    /// cannot come back.
+    fn is_end(&self, region: &Region, likely: usize, at: Svma) -> bool {
         let Some(part) = region.parts.iter().find(|part| part.contains(at)) else { return true };
-        let Some(i) = region.cfg.block_at(at) else { return true };
+        let Some(i) = region.cfg.block_near(likely, at) else { return true };
         let block = &region.cfg.blocks[i];
         block.end == End::Fall(part.end) && is_padding(self.image, block.start, block.end_address())
     }

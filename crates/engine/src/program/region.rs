@@ -87,6 +87,14 @@ impl RegionCfg {
         self.blocks.binary_search_by_key(&at, |block| block.start).ok()
     }
 
+    /// The block at an address, which often is the one that follows.
+    pub(super) fn block_near(&self, likely: usize, at: Svma) -> Option<usize> {
+        match self.blocks.get(likely) {
+            Some(block) if block.start == at => Some(likely),
+            _ => self.block_at(at),
+        }
+    }
+
     /// Makes a block start at an instruction in the middle of one; `false` if there is none, or if the jumps of the
     /// region must be looked at again because control may now come to them another way.
     pub(super) fn split(&mut self, image: &Image, at: Svma) -> bool {
@@ -154,7 +162,7 @@ impl RegionCfg {
                 continue;
             }
             self.successors(block, &mut |to| {
-                if let Some(next) = self.block_at(to)
+                if let Some(next) = self.block_near(i + 1, to)
                     && !std::mem::replace(&mut reached[next], true)
                 {
                     work.push(next);
@@ -222,6 +230,10 @@ pub(super) fn analyse(around: &Surroundings<'_>, spec: &RegionSpec<'_>, scratch:
     cfg
 }
 
+/// Zeroing so many bytes' worth of offsets is cheaper than looking for those that are used. A region without a stated
+/// end may cover megabytes of which it uses little.
+const FEW_BYTES: usize = 1 << 16;
+
 /// Between the offsets of two parts; no instruction of any kind is longer.
 const GAP: usize = 16;
 
@@ -273,9 +285,15 @@ struct Builder<'a, 's> {
 impl<'a> Builder<'a, '_> {
     /// Leaves the large buffers zeroed, at a cost in proportion to what was used of them.
     fn clear(&mut self) {
-        for i in 0..self.scratch.insns.len() {
-            if let Some(offset) = self.offset(self.scratch.insns[i].at) {
-                self.scratch.at_offset[offset as usize] = 0;
+        for slice in &self.slices {
+            let used = slice.base as usize..slice.base as usize + slice.code.len();
+            if slice.code.len() < FEW_BYTES {
+                self.scratch.at_offset[used].fill(0);
+            } else {
+                let inside = |insn: &&Insn| insn.at >= slice.start && insn.at - slice.start < slice.code.len() as u64;
+                for insn in self.scratch.insns.iter().filter(inside) {
+                    self.scratch.at_offset[slice.base as usize + (insn.at - slice.start) as usize] = 0;
+                }
             }
         }
         self.scratch.insns.clear();
@@ -510,7 +528,10 @@ impl<'a> Builder<'a, '_> {
         let mut at = leader;
         let mut last: Option<&Insn> = None;
         let end = loop {
-            let Some(insn) = self.insn_at(at) else { break End::Bad(self.address(at)) };
+            let Some(insn) = self.insn_at(at) else {
+                let here = last.map_or(self.address(at), Insn::end);
+                break if self.offset(here).is_some() { End::Bad(here) } else { End::Fall(here) };
+            };
             effects = effects.then(insn.effects);
             count += 1;
             at += u32::from(insn.len);
@@ -522,7 +543,7 @@ impl<'a> Builder<'a, '_> {
             if insn.flow.ends_block() {
                 break self.end_of(insn, jumps);
             }
-            if self.scratch.is_leader[at as usize] || self.offset(next).is_none() {
+            if self.scratch.is_leader[at as usize] {
                 break End::Fall(next);
             }
         };

@@ -22,8 +22,8 @@ use object::{Object, ObjectSymbol, SymbolKind};
 use super::Table;
 use super::functions::Functions;
 
-/// Tables of labels that no jump reads: the program copies them first.
-const NOT_JUMPED_THROUGH: &str = "copied_labels";
+/// Tables of labels that the program copies before it jumps.
+const COPIED: &str = "copied_labels";
 
 /// One listing, as far as tables are concerned.
 #[derive(Debug, Default)]
@@ -45,10 +45,10 @@ struct LabelledTable {
     function: String,
 }
 
-/// All tables of all listings, with addresses; and which of them no jump reads.
+/// All tables of all listings, with addresses; and which of them are copied first.
 pub(super) fn tables(listings: &[PathBuf], elf: &object::File) -> Result<(BTreeMap<u64, Table>, Vec<u64>)> {
     let addresses = label_addresses(elf)?;
-    let (mut tables, mut not_jumped_through) = (BTreeMap::new(), Vec::new());
+    let (mut tables, mut copied) = (BTreeMap::new(), Vec::new());
     for path in listings {
         let listing = read(path)?;
         let labels = addresses
@@ -60,13 +60,13 @@ pub(super) fn tables(listings: &[PathBuf], elf: &object::File) -> Result<(BTreeM
         for table in &listing.tables {
             let targets = table.targets.iter().map(address).collect::<Result<Vec<u64>>>()?;
             let start = address(&table.label)?;
-            tables.insert(start, Table { entry_bytes: table.entry_bytes, targets });
-            if table.label.contains(NOT_JUMPED_THROUGH) {
-                not_jumped_through.push(start);
+            tables.insert(start, Table { entry_bytes: table.entry_bytes, targets, copied: false });
+            if table.label.contains(COPIED) {
+                copied.push(start);
             }
         }
     }
-    Ok((tables, not_jumped_through))
+    Ok((tables, copied))
 }
 
 /// Makes sure that each function that the listings define has as many tables, of the same sizes, by relocation.

@@ -46,6 +46,9 @@ pub(super) struct Truth {
 pub(super) struct Table {
     pub(super) entry_bytes: u8,
     pub(super) targets: Vec<u64>,
+    /// The program copies it and jumps through the copy. It need not be found, but a compiler that sees through the copy
+    /// may read it after all.
+    pub(super) copied: bool,
 }
 
 /// How much of the truth was confirmed by its second source.
@@ -87,9 +90,11 @@ fn extract_from(built: &Built, is_rust: bool) -> Result<Truth> {
         checks.confirmed_tables = by_relocation.len();
         by_relocation
     } else {
-        let (mut by_label, not_jumped_through) = listing::tables(&built.listings, &elf)?;
+        let (mut by_label, copied) = listing::tables(&built.listings, &elf)?;
         compare(&by_label, &by_relocation, &functions, &mut checks)?;
-        by_label.retain(|address, _| !not_jumped_through.contains(address));
+        for address in copied {
+            by_label.entry(address).and_modify(|table| table.copied = true);
+        }
         by_label
     };
     let boundaries = Boundaries::from_objdump(Path::new(&built.twin), &functions.data)?;

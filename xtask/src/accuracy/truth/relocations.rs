@@ -99,5 +99,5 @@ fn table_at(
         targets.push(target);
         place += u64::from(entry_bytes);
     }
-    (!targets.is_empty()).then_some(Table { entry_bytes, targets })
+    (!targets.is_empty()).then_some(Table { entry_bytes, targets, copied: false })
 }
