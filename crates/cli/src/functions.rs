@@ -70,13 +70,11 @@ pub fn run(args: Args, output: &mut Output) -> anyhow::Result<()> {
     let subject = args.subject.load("functions")?;
     if args.summary {
         let summary = functions::summary(&subject);
-        return {
-            let _: () = match args.json {
-                true => json::write_value(&mut output.out, &subject, "summary", &summary)?,
-                false => summary.write_text(&mut output.out)?,
-            };
-            Ok(())
-        };
+        match args.json {
+            true => json::write_value(&mut output.out, &subject, "summary", &summary)?,
+            false => summary.write_text(&mut output.out)?,
+        }
+        return Ok(());
     }
     let mut list = functions::functions(&subject);
     list.retain(|function| {
@@ -85,10 +83,10 @@ pub fn run(args: Args, output: &mut Output) -> anyhow::Result<()> {
             && (!args.partial || function.reason.is_some())
     });
     functions::sort(&mut list, args.sort.into());
-    let _: () = match args.json {
+    match args.json {
         true => json::write(&mut output.out, &subject, &list, |function| function)?,
         false => functions::write_text(&subject, &list, &mut output.out, &output.text)?,
-    };
+    }
     Ok(())
 }
 

@@ -62,11 +62,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => match error.downcast_ref::<clap::Error>() {
             Some(error) => usage(error),
-            None if is_broken_pipe(&error) => ExitCode::SUCCESS,
-            None => {
-                eprintln!("lancet: {error:#}");
-                ExitCode::FAILURE
-            }
+            None => failure(&error),
         },
     }
 }
@@ -93,6 +89,12 @@ fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(error.exit_code().clamp(0, 2) as u8)
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+fn failure(error: &anyhow::Error) -> ExitCode {
+    // Errors of inputs come from the library, with their names. A bare one is from writing the output.
+    match error.downcast_ref::<io::Error>() {
+        Some(error) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
+        Some(error) => eprintln!("lancet: standard output: {error}"),
+        None => eprintln!("lancet: {error:#}"),
+    }
+    ExitCode::FAILURE
 }

@@ -118,6 +118,15 @@ fn colours_only_when_wanted() {
 }
 
 #[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+    let output = command(["functions", "sample.elf"]).stdout(full).output().expect("lancet runs");
+    assert_eq!(output.status.code(), Some(1));
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(error, "lancet: standard output: No space left on device (os error 28)\n");
+}
+
+#[test]
 fn output_that_nobody_reads_is_no_error() {
     for line in ["functions sample.elf", "cfg sample.elf --all --json", "disasm sample.elf main", "--help"] {
         let (reader, writer) = std::io::pipe().expect("a pipe");

@@ -61,6 +61,9 @@ use symbols::Strings;
 pub(crate) use tables::RelocFormat;
 use tables::{SymbolTable, Tables};
 
+/// A linked ELF file seen by address: code, symbols, relocations, unwind tables, source lines.
+///
+/// It never changes. What is large is read when it is first asked for.
 pub struct Image {
     name: String,
     path: Option<PathBuf>,

@@ -6,6 +6,7 @@ use super::graph::Graph;
 use super::jump_tables::JumpTable;
 use super::loops::LoopForest;
 
+/// An index into [`Program::funcs`](super::Program::funcs).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FuncId(pub u32);
 
@@ -71,6 +72,7 @@ impl Block {
     }
 }
 
+/// Control may go from the end of one block to the start of another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Edge {
     pub from: BlockId,
@@ -136,6 +138,11 @@ pub enum Problem {
     RunsOut { at: Svma },
 }
 
+/// One function: its blocks, and how control runs between them, in and out.
+///
+/// Blocks, edges, exits and calls are sorted, so that what belongs to a block is found by its id: see
+/// [`successors`](Func::successors), [`exits_of`](Func::exits_of), [`call_of`](Func::call_of). In
+/// [`loops`](Func::loops) and in [`graph`](Func::graph) a node is the number in a [`BlockId`].
 #[derive(Debug)]
 pub struct Func {
     pub entry: Svma,
@@ -211,10 +218,12 @@ impl Func {
         self.exits[first..].iter().take_while(move |exit| exit.from == block)
     }
 
+    /// Registers and flags that hold a value somebody may still read, at the start of a block.
     pub fn live_in(&self, block: BlockId) -> RegSet {
         self.live_in[block.0 as usize]
     }
 
+    /// The same, at its end.
     pub fn live_out(&self, block: BlockId) -> RegSet {
         self.live_out[block.0 as usize]
     }

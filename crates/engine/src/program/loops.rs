@@ -23,12 +23,16 @@ use super::graph::{Edge, Graph, Node, reset};
 
 const NONE: u32 = u32::MAX;
 
+/// A loop of a [`LoopForest`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LoopId(pub u32);
 
+/// One loop. Its blocks and edges are with the forest: [`LoopForest::blocks`], [`LoopForest::back_edges`] and so on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loop {
+    /// The node that stands for the loop; control enters there.
     pub header: Node,
+    /// The loop around it.
     pub parent: Option<LoopId>,
     /// 1 for an outermost loop.
     pub depth: u32,
@@ -40,6 +44,7 @@ pub struct Loop {
     own: u32,
 }
 
+/// All loops of a graph, nested.
 #[derive(Clone, Default, Debug)]
 pub struct LoopForest {
     loops: Vec<Loop>,

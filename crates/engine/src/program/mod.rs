@@ -35,6 +35,15 @@ pub use loops::{Loop, LoopForest, LoopId};
 
 use crate::image::Image;
 
+/// The functions of an image, with their control flow, loops and liveness.
+///
+/// ```no_run
+/// # use std::{path::Path, sync::Arc};
+/// # use lancet_engine::{image::{Image, ImageError}, program::Program};
+/// let program = Program::analyse(Arc::new(Image::open(Path::new("/bin/true"))?));
+/// let partial = program.funcs().iter().filter(|func| !func.is_complete()).count();
+/// # Ok::<(), ImageError>(())
+/// ```
 pub struct Program {
     image: Arc<Image>,
     /// By entry address.
