@@ -124,7 +124,7 @@ impl Geometry<'_> {
         let mut borders = Borders::new(self.grid, &self.ports);
         let mut steps: Vec<(f64, usize)> = (0..self.grid.segments.len())
             .map(|id| ((self.up_x(id) - self.low_x(id)).abs(), id))
-            .filter(|&(step, _)| step >= STRAIGHT && step <= LONGEST_SLIDE)
+            .filter(|&(step, _)| (STRAIGHT..=LONGEST_SLIDE).contains(&step))
             .collect();
         steps.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         for (_, id) in steps {
