@@ -73,7 +73,7 @@ fn assert_well_formed(xml: &str) {
         }
         let end = rest[at..].find('>').expect("a tag ends") + at;
         let tag = &rest[at + 1..end];
-        assert!(!tag.contains('<') && tag.matches('"').count() % 2 == 0, "bad tag {tag:?}");
+        assert!(!tag.contains('<') && tag.matches('"').count().is_multiple_of(2), "bad tag {tag:?}");
         let name = tag.trim_start_matches('/').split([' ', '/']).next().unwrap_or_default();
         match (tag.starts_with('/'), tag.ends_with('/')) {
             (true, _) => assert_eq!(open.pop(), Some(name), "closed in the wrong order"),

@@ -5,17 +5,18 @@
 //!
 //! The boxes come first. Each loop is laid out for itself and then is one large node, with ports on its border, in
 //! the layout of whatever is around it. So no node ever stands in the box of a loop that it is not part of, and an
-//! edge that leaves a loop is a chain of pieces, one for each level, joined at the ports ([`nest`]). One level goes
-//! through the steps of Sugiyama's method, a module for each:
+//! edge that leaves a loop is a chain of pieces, one for each level, joined at the ports (`nest`). One level goes
+//! through the steps of Sugiyama's method, a module for each (`level`, `geometry` tie them together):
 //!
 //! | step | module | what it decides |
 //! | --- | --- | --- |
-//! | rank | [`rank`] | which edges go back up, and the row of every node |
-//! | rows | [`rows`] | the places that long edges and back edges take in the rows they pass |
-//! | order | [`order`] | left to right in each row, with few crossings |
-//! | ports | [`ports`] | where on a border each edge is attached |
-//! | coordinates | [`coords`] | x, with long edges straight |
-//! | channels | [`channel`] | the heights of the horizontal lines between two rows, and so y |
+//! | rank | `rank` | which edges go back up, and the row of every node |
+//! | rows | `rows` | the places that long edges and back edges take in the rows they pass |
+//! | order | `order` | left to right in each row, with few crossings |
+//! | ports | `ports` | where on a border each edge is attached |
+//! | coordinates | `coords` | x, with long edges straight |
+//! | straight lines | `straighten` | small moves that save bends |
+//! | channels | `channel` | the heights of the horizontal lines between two rows, and so y |
 //!
 //! Invariants: the same drawing gives the same picture. Any drawing gives one, even if it names nodes or loops that do
 //! not exist: such edges are left out and such nodes are in no loop. Nodes do not overlap; lines never run through
@@ -23,12 +24,14 @@
 
 mod channel;
 mod coords;
+mod geometry;
 mod level;
 mod nest;
 mod order;
 mod ports;
 mod rank;
 mod rows;
+mod straighten;
 mod svg;
 
 /// What to draw. Nodes, edges and loops are named by their index.

@@ -20,7 +20,7 @@ const BASELINE: f64 = 11.5;
 
 const STYLE: &str = "\
 svg{background:#fff}\
-text{font-family:ui-monospace,'DejaVu Sans Mono','Liberation Mono',Menlo,Consolas,monospace;font-size:12px;fill:#1f2328}\
+text{font-family:ui-monospace,'DejaVu Sans Mono','Liberation Mono',Menlo,Consolas,monospace;font-size:12px;white-space:pre;fill:#1f2328}\
 .title{font-weight:bold;font-size:14px}\
 .head{font-weight:bold}\
 .small{font-size:10px;fill:#57606a;paint-order:stroke;stroke:#fff;stroke-width:3px}\
@@ -95,7 +95,7 @@ fn document(out: &mut String, drawing: &Drawing, picture: &Picture) -> fmt::Resu
         block(out, node, *rect)?;
     }
     for line in &picture.lines {
-        label(out, line)?;
+        label(out, line, picture.nodes[line.to])?;
     }
     writeln!(out, "</g>")?;
     let mut x = MARGIN;
@@ -202,10 +202,12 @@ fn towards(from: Point, to: Point, by: f64) -> Point {
     Point { x: from.x + (to.x - from.x) / length * by, y: from.y + (to.y - from.y) / length * by }
 }
 
-/// Beside the start of the line; the cases of an indirect jump start at one point, so theirs are beside the end.
-fn label(out: &mut String, line: &Line) -> fmt::Result {
+/// Beside the start of the line; the cases of an indirect jump start at one point, so theirs are beside the end, on
+/// the side where no other line comes in.
+fn label(out: &mut String, line: &Line, target: Rect) -> fmt::Result {
     let (Some(text), [start, .., end]) = (&line.label, &line.points[..]) else { return Ok(()) };
     let (x, y, anchor) = match (line.kind, line.label_left) {
+        (LinkKind::Indirect, _) if end.x < target.x + target.width / 2.0 - 1.0 => (end.x - 5.0, end.y - 4.0, "end"),
         (LinkKind::Indirect, _) => (end.x + 5.0, end.y - 4.0, "start"),
         (_, true) => (start.x - 4.0, start.y + 11.0, "end"),
         (_, false) => (start.x + 4.0, start.y + 11.0, "start"),
