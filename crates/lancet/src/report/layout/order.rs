@@ -249,7 +249,7 @@ mod tests {
             };
             let mut ends: Vec<(f64, f64)> = (0..round % 12).map(|_| (next(), next())).collect();
             let crosses = |a: &(f64, f64), b: &(f64, f64)| a.0 < b.0 && a.1 > b.1;
-            let pairs = ends.iter().map(|a| ends.iter().filter(|b| crosses(a, b)).count()).sum();
+            let pairs: usize = ends.iter().map(|a| ends.iter().filter(|b| crosses(a, b)).count()).sum();
             assert_eq!(inversions(&mut ends), pairs, "{ends:?}");
         }
     }
