@@ -10,7 +10,7 @@
 //!          weights.rs  place.rs                                          solve.rs
 //! ```
 //!
-//! All three see the function as one circulation, [`flow`]: its blocks, the world *outside* of it, and between them
+//! All three see the function as one circulation (`flow.rs`): its blocks, the world *outside* of it, and between them
 //! the edges, entries and exits. Control that vanishes in a callee (`exit`, `longjmp`, an exception) or comes back
 //! twice (`setjmp`, `fork`) is flow through a *leak*, a fake edge from the call to the outside. Leaks cannot carry a
 //! counter, so they are always on the tree; only they may come out negative.

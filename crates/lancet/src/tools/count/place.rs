@@ -1,9 +1,10 @@
 //! Which links carry counters: those that a maximum spanning tree leaves over.
 //!
-//! Kruskal's algorithm on the [flow graph](super::flow): all leaks first, since nothing can count them, then the other
+//! Kruskal's algorithm on the flow graph: all leaks first, since nothing can count them, then the other
 //! links by descending weight, each if it joins two trees. Links that must be counted are never tried. Among equal
 //! weights those are preferred for the tree where a counter would be most trouble: critical links, because it needs a
-//! block of its own there, and among them taken branches, because that block needs a jump back.
+//! block of its own there, and among them taken branches, because that block needs a jump back. What the jump costs can
+//! also be told to the [`Placer`], which then trades increments for jumps.
 //!
 //! If the graph without the links that must be counted is connected, `links - nodes + 1` counters are left. If not (a
 //! landing pad from which control only goes round in circles), the tree is a forest, with one counter more for each
@@ -46,6 +47,8 @@ pub struct Placer {
     trees: Trees,
     /// By link.
     on_tree: Vec<bool>,
+    /// What a jump costs, where an increment costs 1.
+    jump_price: f64,
 }
 
 /// A link that may be on the tree, as one number that sorts fast. The smallest are tried first.
@@ -75,6 +78,12 @@ enum Ease {
 }
 
 impl Placer {
+    /// A placer that minimizes increments plus `jump_price` times the jumps that increments in blocks of their own
+    /// need. The default is 0: as few increments as possible.
+    pub fn with_jump_price(jump_price: f64) -> Placer {
+        Placer { jump_price: jump_price.max(0.0), ..Placer::default() }
+    }
+
     /// Chooses where to count. `open` are the blocks with a system call, if control may end or begin inside of them
     /// (see [`Placement::open`]); they are in no particular order.
     pub fn place(&mut self, func: &Func, weights: &Weights, open: &[BlockId]) -> Placement {
@@ -101,7 +110,8 @@ impl Placer {
                 Role::Free => {
                     let weight = self.flow.slot(i).map_or(0.0, |slot| weights.of(slot));
                     let ease = self.ease(shape, i, link);
-                    self.candidates.push(Candidate::new(weight, ease, i));
+                    let price = if ease == Ease::NewBlockAside { 1.0 + self.jump_price } else { 1.0 };
+                    self.candidates.push(Candidate::new(weight * price, ease, i));
                 }
                 Role::Counted | Role::Absent => {}
             }
