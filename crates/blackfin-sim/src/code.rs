@@ -1,0 +1,207 @@
+//! Decoded code.
+//!
+//! Instructions are decoded once, into blocks: runs that end with a change of flow, at an instruction for the slow path,
+//! or where a hardware loop may end. The last point is what makes loops cheap: an address that is (or was) in LB0 or LB1
+//! is a block's end, so the interpreter looks at the loop registers only between blocks. [`CodeCache::note_loop_bottom`]
+//! keeps that true.
+//!
+//! When code is overwritten, all blocks are forgotten. Blocks have running numbers, so entries of the look-up table that
+//! point to forgotten blocks are recognized by their number and need not be cleared.
+
+use crate::cost;
+use crate::exception::Cause;
+use crate::legality;
+use crate::lower::{Lowered, lower};
+use crate::memory::Memory;
+use crate::uop::{Bundle, Uop};
+use lancet_isa::blackfin::{BfInsn, Op};
+use std::collections::HashSet;
+
+/// Longer runs are cut.
+const MAX_BLOCK: usize = 64;
+
+const TABLE_BITS: u32 = 15;
+
+/// What an instruction was made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    Insn(BfInsn),
+    Illegal(Cause),
+    /// There is no memory at this address.
+    NoMemory(u32),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Block {
+    /// Index of the first instruction.
+    pub first: u32,
+    pub len: u32,
+    /// The address of the last instruction, and the one behind it.
+    pub last_pc: u32,
+    pub end_pc: u32,
+    /// Cycles when it falls through, and when its branch is taken.
+    pub cycles: u32,
+    pub taken_cycles: u32,
+    /// The last instruction may be the bottom of a hardware loop.
+    pub loop_bottom: bool,
+}
+
+pub struct CodeCache {
+    table: Vec<Entry>,
+    blocks: Vec<Block>,
+    /// The number of the first of `blocks`.
+    first_number: u32,
+    pub ops: Vec<Uop>,
+    pub sources: Vec<Source>,
+    pub bundles: Vec<Bundle>,
+    loop_bottoms: HashSet<u32>,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    pc: u32,
+    number: u32,
+}
+
+impl CodeCache {
+    pub fn new() -> CodeCache {
+        CodeCache {
+            table: vec![Entry { pc: 0, number: 0 }; 1 << TABLE_BITS],
+            blocks: Vec::new(),
+            first_number: 1,
+            ops: Vec::new(),
+            sources: Vec::new(),
+            bundles: Vec::new(),
+            loop_bottoms: HashSet::new(),
+        }
+    }
+
+    #[inline(always)]
+    fn slot(pc: u32) -> usize {
+        (pc >> 1) as usize & ((1 << TABLE_BITS) - 1)
+    }
+
+    /// The block that starts at `pc`, if it is known.
+    #[inline(always)]
+    pub fn find(&self, pc: u32) -> Option<&Block> {
+        let entry = self.table.get(Self::slot(pc))?;
+        if entry.pc != pc {
+            return None;
+        }
+        self.blocks.get(entry.number.wrapping_sub(self.first_number) as usize)
+    }
+
+    /// The block that starts at `pc`, made if it is not known.
+    pub fn block(&mut self, pc: u32, mem: &mut Memory) -> Block {
+        match self.find(pc) {
+            Some(block) => *block,
+            None => self.build(pc, mem),
+        }
+    }
+
+    /// Forgets all blocks.
+    pub fn flush(&mut self, mem: &mut Memory) {
+        self.first_number = self.first_number.wrapping_add(self.blocks.len() as u32).max(1);
+        self.blocks.clear();
+        self.ops.clear();
+        self.sources.clear();
+        self.bundles.clear();
+        mem.forget_code();
+    }
+
+    /// A hardware loop may end with the instruction at `addr` from now on.
+    pub fn note_loop_bottom(&mut self, addr: u32, mem: &mut Memory) {
+        // An odd one matches no instruction.
+        if addr & 1 == 0 && self.loop_bottoms.insert(addr) && mem.is_decoded(addr) {
+            self.flush(mem);
+        }
+    }
+
+    #[cold]
+    fn build(&mut self, pc: u32, mem: &mut Memory) -> Block {
+        loop {
+            let number = self.first_number;
+            let block = self.try_build(pc, mem);
+            // A loop inside the block may have made its own first part obsolete.
+            if number == self.first_number {
+                let entry = Entry { pc, number: number.wrapping_add(self.blocks.len() as u32) };
+                self.blocks.push(block);
+                if let Some(slot) = self.table.get_mut(Self::slot(pc)) {
+                    *slot = entry;
+                }
+                return block;
+            }
+        }
+    }
+
+    fn try_build(&mut self, pc: u32, mem: &mut Memory) -> Block {
+        let first = self.ops.len();
+        let (mut at, mut last_pc) = (pc, pc);
+        let (mut cycles, mut taken_cycles) = (0, 0);
+        let mut loop_bottom = false;
+        for _ in 0..MAX_BLOCK {
+            let source = fetch(at, mem);
+            last_pc = at;
+            let Source::Insn(insn) = source else {
+                self.push(Uop::Slow, source);
+                break;
+            };
+            if let Op::LoopSetup { last, .. } = insn.op {
+                self.note_loop_bottom(last, mem);
+            }
+            loop_bottom = self.loop_bottoms.contains(&at);
+            let uop = match lower(&insn, loop_bottom) {
+                Lowered::Uop(uop) => uop,
+                Lowered::Bundle(bundle) => {
+                    self.bundles.push(bundle);
+                    Uop::Bundle(self.bundles.len() as u32 - 1)
+                }
+            };
+            self.push(uop, source);
+            mem.mark_code(at, insn.len.into());
+            let cost = cost::of(&insn);
+            taken_cycles = cycles + cost.taken;
+            cycles += cost.falls;
+            at = insn.end();
+            if loop_bottom || ends_block(&uop) {
+                break;
+            }
+        }
+        let len = self.ops.len().saturating_sub(first) as u32;
+        Block { first: first as u32, len, last_pc, end_pc: at, cycles, taken_cycles, loop_bottom }
+    }
+
+    fn push(&mut self, uop: Uop, source: Source) {
+        self.ops.push(uop);
+        self.sources.push(source);
+    }
+}
+
+fn ends_block(uop: &Uop) -> bool {
+    matches!(
+        uop,
+        Uop::Slow
+            | Uop::Branch { .. }
+            | Uop::Jump { .. }
+            | Uop::Call { .. }
+            | Uop::JumpReg(_)
+            | Uop::CallReg { .. }
+            | Uop::JumpOffset { .. }
+            | Uop::CallOffset { .. }
+            | Uop::ReturnSubroutine
+    )
+}
+
+fn fetch(at: u32, mem: &Memory) -> Source {
+    // An instruction of fewer bytes may stand at the very end of a memory.
+    for len in [8, 4, 2] {
+        if let Some(bytes) = mem.bytes(at, len) {
+            return match legality::read(bytes, at) {
+                Some(Ok(insn)) => Source::Insn(insn),
+                Some(Err(cause)) => Source::Illegal(cause),
+                None => Source::NoMemory(at.wrapping_add(len as u32)),
+            };
+        }
+    }
+    Source::NoMemory(at)
+}

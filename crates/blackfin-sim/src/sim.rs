@@ -1,0 +1,325 @@
+//! The simulator: a program in a machine, run to its end.
+//!
+//! Blocks of decoded instructions run on the fast path. What that cannot do, it leaves undone, and [`Simulator::step`]
+//! does that one instruction with all checks, followed by everything that may happen between two instructions: single-step
+//! exceptions, the core timer, interrupts, changes of code.
+
+use crate::code::{Block, CodeCache, Source};
+use crate::core::{Core, Fast, Full};
+use crate::cost;
+use crate::elf;
+use crate::error::{SimError, Stopped, Trouble};
+use crate::events::{self, Taken};
+use crate::exception::{Cause, Fault};
+use crate::exec::Exit;
+use crate::host::Host;
+use crate::state::State;
+use crate::system::{Halt, Next};
+use crate::trace::{Step, Tracer};
+use lancet_isa::blackfin::{BfInsn, Disassembler};
+
+/// Who serves exceptions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Environment {
+    /// The host: `EXCPT 0` is a system call of libgloss, everything else ends the program.
+    #[default]
+    Virtual,
+    /// The program, through the event controller, as on hardware.
+    Operating,
+}
+
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub environment: Environment,
+    /// Bytes of SDRAM; the stack starts at its end.
+    pub sdram: u32,
+    /// The arguments of the program, its name first.
+    pub args: Vec<Vec<u8>>,
+    /// Stop after so many instructions.
+    pub limit: u64,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { environment: Environment::Virtual, sdram: 128 << 20, args: Vec::new(), limit: u64::MAX }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Exited(i32),
+    /// The configured number of instructions was reached.
+    Limit,
+}
+
+pub struct Simulator {
+    core: Core,
+    code: CodeCache,
+    args: Vec<Vec<u8>>,
+    limit: u64,
+    /// LB0 and LB1 as the code cache knows them.
+    known_bottoms: [u32; 2],
+}
+
+/// The most SDRAM a BF548 can address in its first two banks.
+const MAX_SDRAM: u32 = 512 << 20;
+
+impl Simulator {
+    /// A machine with the executable `file` loaded.
+    pub fn load(file: &[u8], config: Config) -> Result<Simulator, SimError> {
+        if config.sdram == 0 || config.sdram > MAX_SDRAM || config.sdram & 0xFFF != 0 {
+            return Err(SimError::SdramSize(config.sdram));
+        }
+        let operating = config.environment == Environment::Operating;
+        let mut core = Core::new(config.sdram, config.sdram, operating);
+        core.state.pc = elf::load(file, &mut core.mem)?;
+        Ok(Simulator { core, code: CodeCache::new(), args: config.args, limit: config.limit, known_bottoms: [1; 2] })
+    }
+
+    pub fn registers(&self) -> &State {
+        &self.core.state
+    }
+
+    pub fn instructions(&self) -> u64 {
+        self.core.instructions
+    }
+
+    pub fn cycles(&self) -> u64 {
+        self.core.cycles
+    }
+
+    /// Bytes of memory, if there is memory.
+    pub fn memory(&self, addr: u32, len: usize) -> Option<&[u8]> {
+        self.core.mem.bytes(addr, len)
+    }
+
+    /// Runs to the end of the program.
+    pub fn run(&mut self, host: &mut dyn Host) -> Result<End, SimError> {
+        loop {
+            if self.core.instructions >= self.limit {
+                return Ok(End::Limit);
+            }
+            if !self.core.wants_single_instructions() {
+                self.run_blocks();
+            }
+            if let Some(end) = self.step(host, None)? {
+                return Ok(end);
+            }
+        }
+    }
+
+    /// Runs to the end of the program and shows every completed instruction to `tracer`.
+    pub fn run_traced(&mut self, host: &mut dyn Host, tracer: &mut dyn Tracer) -> Result<End, SimError> {
+        loop {
+            if self.core.instructions >= self.limit {
+                return Ok(End::Limit);
+            }
+            if let Some(end) = self.step(host, Some(tracer))? {
+                return Ok(end);
+            }
+        }
+    }
+
+    /// Runs blocks until an instruction needs the slow path.
+    fn run_blocks(&mut self) {
+        let Simulator { core, code, limit, .. } = self;
+        let deadline = core.timer.deadline().unwrap_or(u64::MAX);
+        let mut pc = core.state.pc;
+        loop {
+            let block = match code.find(pc) {
+                Some(block) => *block,
+                None => {
+                    if !core.mem.is_plain_code(pc) && core.mem.bytes(pc, 2).is_none() {
+                        break;
+                    }
+                    code.block(pc, &mut core.mem)
+                }
+            };
+            let near_end = core.instructions + u64::from(block.len) > *limit;
+            if near_end || core.cycles + u64::from(block.cycles.max(block.taken_cycles)) >= deadline {
+                break;
+            }
+            let ops = code.ops.get(block.first as usize..(block.first + block.len) as usize).unwrap_or(&[]);
+            pc = match core.run::<Fast>(ops, &code.bundles) {
+                Exit::Fall => {
+                    core.cycles += u64::from(block.cycles);
+                    if block.loop_bottom {
+                        let next = core.state.next_pc(block.last_pc, block.end_pc.wrapping_sub(block.last_pc));
+                        core.state.count_loops(block.last_pc);
+                        next
+                    } else {
+                        block.end_pc
+                    }
+                }
+                Exit::Jump(target) => {
+                    core.cycles += u64::from(block.taken_cycles);
+                    if block.loop_bottom {
+                        core.state.count_loops(block.last_pc);
+                    }
+                    target
+                }
+                Exit::Stop(index, _) => {
+                    pc = account_partly(core, code, &block, index, pc);
+                    break;
+                }
+            };
+            core.instructions += u64::from(block.len);
+        }
+        core.state.pc = pc;
+    }
+
+    /// One instruction with all checks, and what follows it.
+    fn step(&mut self, host: &mut dyn Host, tracer: Option<&mut dyn Tracer>) -> Result<Option<End>, SimError> {
+        let pc = self.core.state.pc;
+        let block = self.code.block(pc, &mut self.core.mem);
+        let (Some(&uop), Some(&source)) =
+            (self.code.ops.get(block.first as usize), self.code.sources.get(block.first as usize))
+        else {
+            return Err(self.stopped(pc, Trouble::Exception { cause: Cause::FetchMiss, address: None }));
+        };
+        if let Err(fault) = self.check_fetch(pc, source) {
+            return self.fault(pc, fault).map(|()| None);
+        }
+        let insn = match source {
+            Source::Insn(insn) => insn,
+            Source::Illegal(cause) => return self.fault(pc, Fault::Exception(cause)).map(|()| None),
+            Source::NoMemory(_) => {
+                let trouble = Trouble::Exception { cause: Cause::FetchMiss, address: Some(pc) };
+                return Err(self.stopped(pc, trouble));
+            }
+        };
+        let before = tracer.is_some().then(|| self.core.state.clone());
+        let single_step = self.core.single_steps() && self.core.below_exceptions();
+
+        let next = if uop == crate::uop::Uop::Slow {
+            self.core.system(&insn, host, &self.args)
+        } else {
+            match self.core.run::<Full>(&[uop], &self.code.bundles) {
+                Exit::Fall => Ok(Next::Following),
+                Exit::Jump(target) => Ok(Next::At(target)),
+                Exit::Stop(_, fault) => Err(Halt::Fault(fault)),
+            }
+        };
+        let cost = cost::of(&insn);
+        match next {
+            Ok(Next::Exited(status)) => {
+                self.core.instructions += 1;
+                return Ok(Some(End::Exited(status)));
+            }
+            Ok(Next::Following) => {
+                self.core.state.pc = self.core.state.next_pc(pc, insn.len.into());
+                self.core.cycles += u64::from(cost.falls);
+            }
+            Ok(Next::At(target)) => {
+                self.core.record_branch(pc, target);
+                self.core.state.pc = target;
+                self.core.cycles += u64::from(cost.taken);
+            }
+            Ok(Next::Set) => self.core.cycles += u64::from(cost.taken),
+            Err(Halt::Fault(fault)) => return self.fault(pc, fault).map(|()| None),
+            Err(Halt::Trouble(trouble)) => return Err(self.stopped(pc, trouble)),
+        }
+        self.core.state.count_loops(pc);
+        self.core.instructions += 1;
+        let end = self.between_instructions(pc, single_step)?;
+        if let (Some(tracer), Some(before)) = (tracer, before) {
+            tracer.step(&Step { insn: &insn, before: &before, after: &self.core.state });
+        }
+        Ok(end)
+    }
+
+    /// The protection of an instruction's own bytes.
+    fn check_fetch(&mut self, pc: u32, source: Source) -> Result<(), Fault> {
+        if pc & 1 == 0 && !self.core.mmu.code.enabled() && self.core.mem.is_plain_code(pc) {
+            return Ok(());
+        }
+        self.core.check_fetch(pc)?;
+        if let Source::Insn(BfInsn { len: len @ (4 | 8), .. }) = source {
+            self.core.check_fetch(pc.wrapping_add(u32::from(len) - 2))?;
+        }
+        Ok(())
+    }
+
+    fn between_instructions(&mut self, pc: u32, single_step: bool) -> Result<Option<End>, SimError> {
+        let core = &mut self.core;
+        if core.code_changed {
+            core.code_changed = false;
+            self.code.flush(&mut core.mem);
+        }
+        for (known, now) in self.known_bottoms.iter_mut().zip(core.state.lb) {
+            if *known != now {
+                *known = now;
+                self.code.note_loop_bottom(now, &mut core.mem);
+            }
+        }
+        if !core.operating {
+            return Ok(None);
+        }
+        let next = core.state.pc;
+        if single_step && core.below_exceptions() {
+            core.exception(Cause::SingleStep as u8, next);
+        }
+        if core.branch_log_full {
+            core.branch_log_full = false;
+            if core.below_exceptions() {
+                core.exception(Cause::TraceBufferFull as u8, next);
+            }
+        }
+        if core.timer.expire(core.cycles) {
+            core.latch(events::CORE_TIMER);
+        }
+        match core.take_interrupt() {
+            Taken::Handled => Ok(None),
+            Taken::Reset => Ok(Some(End::Exited(0))),
+            Taken::Emulator => Err(self.stopped(pc, Trouble::Emulator)),
+            Taken::DoubleFault => Err(self.stopped(pc, Trouble::DoubleFault { cause: 0 })),
+        }
+    }
+
+    /// An instruction was cancelled.
+    fn fault(&mut self, pc: u32, fault: Fault) -> Result<(), SimError> {
+        let cause = match fault {
+            Fault::Exception(cause) => cause,
+            // Only the fast path gives up that way.
+            Fault::Slow => Cause::Undefined,
+        };
+        if !self.core.operating {
+            let address = self.core.faulty_address.take();
+            return Err(self.stopped(pc, Trouble::Exception { cause, address }));
+        }
+        if self.core.faulty_address.take().is_none() {
+            self.core.mmu.log_instruction(pc, self.core.is_supervisor());
+        }
+        match self.core.exception(cause as u8, pc) {
+            Taken::DoubleFault => Err(self.stopped(pc, Trouble::DoubleFault { cause: cause as u8 })),
+            _ => self.between_instructions(pc, false).map(|_| ()),
+        }
+    }
+
+    fn stopped(&self, pc: u32, why: Trouble) -> SimError {
+        let code = [8, 4, 2].into_iter().find_map(|len| self.core.mem.bytes(pc, len)).unwrap_or(&[]);
+        let instruction = match Disassembler::new().line(code, pc, &|_| None) {
+            Ok(line) => line.text,
+            Err(_) => "no memory".to_owned(),
+        };
+        let mut registers = self.core.state.clone();
+        registers.pc = pc;
+        SimError::Stopped(Box::new(Stopped { why, at: pc, instruction, registers }))
+    }
+}
+
+/// Counts the instructions of a block before the one at `index`; returns that one's address.
+fn account_partly(core: &mut Core, code: &CodeCache, block: &Block, index: usize, pc: u32) -> u32 {
+    let first = block.first as usize;
+    core.instructions += index as u64;
+    let done = code.sources.get(first..first + index).unwrap_or(&[]);
+    let mut next = pc;
+    for source in done {
+        if let Source::Insn(insn) = source {
+            core.cycles += u64::from(cost::of(insn).falls);
+            next = insn.end();
+        }
+    }
+    next
+}
