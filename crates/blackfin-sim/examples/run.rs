@@ -41,6 +41,9 @@ fn main() -> ExitCode {
                 simulator.cycles(),
                 instructions as f64 / seconds / 1e6
             );
+            if std::env::var_os("DUMP").is_some() {
+                eprintln!("{}", simulator.registers());
+            }
             match end {
                 End::Exited(status) => ExitCode::from(status as u8),
                 End::Limit => ExitCode::from(124),

@@ -143,6 +143,8 @@ impl CodeCache {
             let source = fetch(at, mem);
             last_pc = at;
             let Source::Insn(insn) = source else {
+                // It may become legal when any of the bytes that were looked at changes.
+                (1..=4).for_each(|halves| mem.mark_code(at.wrapping_add(2 * halves - 2), 2));
                 self.push(Uop::Slow, source);
                 break;
             };

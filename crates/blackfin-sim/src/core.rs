@@ -73,7 +73,7 @@ impl Core {
             mem: Memory::new(sdram_bytes),
             events: Events::new(),
             mmu: Mmu::new(),
-            timer: CoreTimer::new(),
+            timer: CoreTimer::new(false),
             branch_log: BranchLog::new(),
             system: SystemRegisters::new(),
             operating,

@@ -1,5 +1,8 @@
 //! The core timer: counts TCOUNT down once every TSCALE + 1 cycles and raises event 6 at zero.
 //!
+//! Without a model of time, instructions take a cycle each, far less than programs expect that wait for the timer in
+//! code that is fetched from SDRAM. The prescaler is then left out.
+//!
 //! Nothing is counted cycle by cycle: the registers hold what was true at `since`, and [`CoreTimer::deadline`] tells the
 //! simulator when to look again.
 
@@ -13,13 +16,15 @@ pub struct CoreTimer {
     period: u32,
     scale: u32,
     count: u32,
+    /// Whether TSCALE counts.
+    prescaler: bool,
     /// The cycle at which `count` was right.
     since: u64,
 }
 
 impl CoreTimer {
-    pub fn new() -> CoreTimer {
-        CoreTimer { control: 0, period: 0, scale: 0, count: 0, since: 0 }
+    pub fn new(prescaler: bool) -> CoreTimer {
+        CoreTimer { control: 0, period: 0, scale: 0, count: 0, prescaler, since: 0 }
     }
 
     fn running(&self) -> bool {
@@ -27,7 +32,7 @@ impl CoreTimer {
     }
 
     fn cycles_per_count(&self) -> u64 {
-        u64::from(self.scale & 0xFF) + 1
+        if self.prescaler { u64::from(self.scale & 0xFF) + 1 } else { 1 }
     }
 
     /// The cycle in which the count reaches zero.
@@ -85,7 +90,7 @@ mod tests {
 
     #[test]
     fn counts_down_and_reloads() {
-        let mut timer = CoreTimer::new();
+        let mut timer = CoreTimer::new(true);
         timer.write(1, 10, 0);
         timer.write(0, POWERED | ENABLED | RELOAD, 100);
         assert_eq!(timer.deadline(), Some(110));
