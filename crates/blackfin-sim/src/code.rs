@@ -8,11 +8,12 @@
 //! When code is overwritten, all blocks are forgotten. Blocks have running numbers, so entries of the look-up table that
 //! point to forgotten blocks are recognized by their number and need not be cleared.
 
-use crate::cost;
+use crate::cost::{self, Hazards};
 use crate::exception::Cause;
 use crate::legality;
 use crate::lower::{Lowered, lower};
 use crate::memory::Memory;
+use crate::timing::cache::LINE;
 use crate::uop::{Bundle, Uop};
 use lancet_isa::blackfin::{BfInsn, Op};
 use std::collections::HashSet;
@@ -31,6 +32,16 @@ pub enum Source {
     NoMemory(u32),
 }
 
+/// What a block ends with, for the performance monitor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    Other,
+    DirectJump,
+    /// Predicted as taken.
+    LikelyBranch,
+    UnlikelyBranch,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
     /// Index of the first instruction.
@@ -42,6 +53,12 @@ pub struct Block {
     /// Cycles when it falls through, and when its branch is taken.
     pub cycles: u32,
     pub taken_cycles: u32,
+    /// Cycles of these in which the address generators wait.
+    pub hazards: u32,
+    /// The first and the last instruction cache line.
+    pub first_line: u32,
+    pub last_line: u32,
+    pub ending: Ending,
     /// The last instruction may be the bottom of a hardware loop.
     pub loop_bottom: bool,
 }
@@ -53,6 +70,8 @@ pub struct CodeCache {
     first_number: u32,
     pub ops: Vec<Uop>,
     pub sources: Vec<Source>,
+    /// Cycles of each instruction when the next one follows.
+    pub costs: Vec<u32>,
     pub bundles: Vec<Bundle>,
     loop_bottoms: HashSet<u32>,
 }
@@ -71,6 +90,7 @@ impl CodeCache {
             first_number: 1,
             ops: Vec::new(),
             sources: Vec::new(),
+            costs: Vec::new(),
             bundles: Vec::new(),
             loop_bottoms: HashSet::new(),
         }
@@ -105,6 +125,7 @@ impl CodeCache {
         self.blocks.clear();
         self.ops.clear();
         self.sources.clear();
+        self.costs.clear();
         self.bundles.clear();
         mem.forget_code();
     }
@@ -137,15 +158,17 @@ impl CodeCache {
     fn try_build(&mut self, pc: u32, mem: &mut Memory) -> Block {
         let first = self.ops.len();
         let (mut at, mut last_pc) = (pc, pc);
-        let (mut cycles, mut taken_cycles) = (0, 0);
+        let (mut cycles, mut taken_cycles, mut stalled) = (0, 0, 0);
+        let mut hazards = Hazards::default();
         let mut loop_bottom = false;
+        let mut ending = Ending::Other;
         for _ in 0..MAX_BLOCK {
             let source = fetch(at, mem);
             last_pc = at;
             let Source::Insn(insn) = source else {
                 // It may become legal when any of the bytes that were looked at changes.
                 (1..=4).for_each(|halves| mem.mark_code(at.wrapping_add(2 * halves - 2), 2));
-                self.push(Uop::Slow, source);
+                self.push(Uop::Slow, source, 0);
                 break;
             };
             if let Op::LoopSetup { last, .. } = insn.op {
@@ -159,23 +182,49 @@ impl CodeCache {
                     Uop::Bundle(self.bundles.len() as u32 - 1)
                 }
             };
-            self.push(uop, source);
             mem.mark_code(at, insn.len.into());
-            let cost = cost::of(&insn);
-            taken_cycles = cycles + cost.taken;
-            cycles += cost.falls;
+            let (cost, stall) = (cost::of(&insn), hazards.stall(&insn, cycles));
+            self.push(uop, source, stall + cost.falls);
+            stalled += stall;
+            taken_cycles = cycles + stall + cost.taken;
+            cycles += stall + cost.falls;
             at = insn.end();
+            ending = Ending::of(&insn.op);
             if loop_bottom || ends_block(&uop) {
                 break;
             }
         }
         let len = self.ops.len().saturating_sub(first) as u32;
-        Block { first: first as u32, len, last_pc, end_pc: at, cycles, taken_cycles, loop_bottom }
+        Block {
+            first: first as u32,
+            len,
+            last_pc,
+            end_pc: at,
+            cycles,
+            taken_cycles,
+            hazards: stalled,
+            first_line: pc / LINE,
+            last_line: at.wrapping_sub(1).max(pc) / LINE,
+            ending,
+            loop_bottom,
+        }
     }
 
-    fn push(&mut self, uop: Uop, source: Source) {
+    fn push(&mut self, uop: Uop, source: Source, cost: u32) {
+        self.costs.push(cost);
         self.ops.push(uop);
         self.sources.push(source);
+    }
+}
+
+impl Ending {
+    fn of(op: &Op) -> Ending {
+        match op {
+            Op::JumpShort { .. } | Op::JumpLong { .. } | Op::Call { .. } => Ending::DirectJump,
+            Op::Branch { predicted: true, .. } => Ending::LikelyBranch,
+            Op::Branch { predicted: false, .. } => Ending::UnlikelyBranch,
+            _ => Ending::Other,
+        }
     }
 }
 

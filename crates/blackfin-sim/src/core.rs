@@ -12,22 +12,40 @@ use crate::mmr::SystemRegisters;
 use crate::mmu::{Access, Kind, Mmu, REGISTERS, Verdict};
 use crate::state::State;
 use crate::timer::CoreTimer;
+use crate::timing::{Timing, TimingConfig};
 use lancet_isa::blackfin::AllReg;
 
-/// Which checks an instruction runs with.
+/// What an instruction runs with.
 pub trait Path {
+    /// All checks.
     const FULL: bool;
+    /// Caches and memory latency.
+    const TIMED: bool;
 }
 
 pub struct Fast;
+pub struct TimedFast;
 pub struct Full;
+pub struct TimedFull;
 
 impl Path for Fast {
     const FULL: bool = false;
+    const TIMED: bool = false;
+}
+
+impl Path for TimedFast {
+    const FULL: bool = false;
+    const TIMED: bool = true;
 }
 
 impl Path for Full {
     const FULL: bool = true;
+    const TIMED: bool = false;
+}
+
+impl Path for TimedFull {
+    const FULL: bool = true;
+    const TIMED: bool = true;
 }
 
 pub struct Core {
@@ -38,6 +56,7 @@ pub struct Core {
     pub timer: CoreTimer,
     pub branch_log: BranchLog,
     pub system: SystemRegisters,
+    pub timing: Timing,
     /// The real event controller, not the host, takes exceptions.
     pub operating: bool,
     pub instructions: u64,
@@ -67,15 +86,16 @@ const SINGLE_STEP: u32 = 1 << 0;
 const COUNT_CYCLES: u32 = 1 << 1;
 
 impl Core {
-    pub fn new(sdram_bytes: u32, stack: u32, operating: bool) -> Core {
+    pub fn new(sdram_bytes: u32, stack: u32, operating: bool, timing: Option<TimingConfig>) -> Core {
         Core {
             state: State::new(stack),
             mem: Memory::new(sdram_bytes),
             events: Events::new(),
             mmu: Mmu::new(),
-            timer: CoreTimer::new(false),
+            timer: CoreTimer::new(timing.is_some()),
             branch_log: BranchLog::new(),
             system: SystemRegisters::new(),
+            timing: Timing::new(timing),
             operating,
             instructions: 0,
             cycles: 0,
@@ -107,7 +127,12 @@ impl Core {
     #[inline(always)]
     pub fn load<const N: usize, P: Path>(&mut self, addr: u32) -> Result<u32, Fault> {
         match self.mem.load::<N>(addr) {
-            Some(bytes) => Ok(widen(&bytes)),
+            Some(bytes) => {
+                if P::TIMED {
+                    self.cycles += self.timing.read(addr, self.cycles);
+                }
+                Ok(widen(&bytes))
+            }
             None => self.load_beyond::<P>(addr, N),
         }
     }
@@ -116,7 +141,12 @@ impl Core {
     pub fn store<const N: usize, P: Path>(&mut self, addr: u32, value: u32) -> Result<(), Fault> {
         let bytes = value.to_le_bytes();
         match bytes.first_chunk::<N>().and_then(|bytes| self.mem.store(addr, *bytes)) {
-            Some(()) => Ok(()),
+            Some(()) => {
+                if P::TIMED {
+                    self.cycles += self.timing.write(addr, self.cycles);
+                }
+                Ok(())
+            }
             None => self.store_beyond::<P>(addr, bytes.get(..N).unwrap_or(&bytes)),
         }
     }
@@ -126,7 +156,11 @@ impl Core {
     fn load_beyond<P: Path>(&mut self, addr: u32, width: usize) -> Result<u32, Fault> {
         if self.is_plain_memory(addr) && addr as usize & (width - 1) == 0 {
             if let Some(bytes) = self.mem.bytes(addr, width) {
-                return Ok(widen(bytes));
+                let value = widen(bytes);
+                if P::TIMED {
+                    self.cycles += self.timing.read(addr, self.cycles);
+                }
+                return Ok(value);
             }
         }
         if P::FULL { self.full_load(addr, width) } else { Err(Fault::Slow) }
@@ -140,6 +174,9 @@ impl Core {
             && addr as usize & (bytes.len() - 1) == 0
             && self.mem.write(addr, bytes) == Some(false)
         {
+            if P::TIMED {
+                self.cycles += self.timing.write(addr, self.cycles);
+            }
             return Ok(());
         }
         if P::FULL { self.full_store(addr, bytes) } else { Err(Fault::Slow) }
@@ -190,8 +227,13 @@ impl Core {
         if addr >= REGISTERS {
             return self.read_register(addr, width as u32).ok_or_else(|| self.no_register(access));
         }
-        match self.mem.bytes(addr, width) {
-            Some(bytes) => Ok(widen(bytes)),
+        match self.mem.bytes(addr, width).map(widen) {
+            Some(value) => {
+                if self.timing.on {
+                    self.cycles += self.timing.read(addr, self.cycles);
+                }
+                Ok(value)
+            }
             None => self.no_memory(access).map(|()| 0),
         }
     }
@@ -205,6 +247,9 @@ impl Core {
         match self.mem.write(addr, bytes) {
             Some(code_changed) => {
                 self.code_changed |= code_changed;
+                if self.timing.on {
+                    self.cycles += self.timing.write(addr, self.cycles);
+                }
                 Ok(())
             }
             None => self.no_memory(access),
@@ -308,6 +353,13 @@ impl Core {
             _ => *state.r.get_mut(usize::from(reg.code())).ok_or(Fault::Exception(Cause::Undefined))? = value,
         }
         Ok(())
+    }
+
+    /// The totals of all events, up to date.
+    pub fn count_events(&mut self) {
+        self.timing.events.instructions = self.instructions;
+        let supervisor = self.is_supervisor();
+        self.timing.pmu.update(&self.timing.events, supervisor);
     }
 
     fn cycle_count(&self) -> u64 {

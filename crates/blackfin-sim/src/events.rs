@@ -142,6 +142,11 @@ impl Core {
     }
 
     fn enter(&mut self, ivg: u8) {
+        self.count_events();
+        match ivg {
+            EXCEPTION => self.timing.events.exceptions += 1,
+            _ => self.timing.events.interrupts += 1,
+        }
         let from_user = self.events.level() == USER;
         let from = self.state.pc;
         self.events.ipend |= 1 << ivg;
@@ -188,6 +193,7 @@ impl Core {
         if !allowed {
             return Err(Cause::SupervisorOnly);
         }
+        self.count_events();
         let pc = self.state.pc;
         self.state.pc = target & !1;
         self.record_branch(pc, target & !1);

@@ -9,14 +9,14 @@
 //! let mut host = Captured::default();
 //! let mut simulator = Simulator::load(&file, Config::default())?;
 //! assert_eq!(simulator.run(&mut host)?, End::Exited(0));
-//! println!("{} after {} instructions", host.text(), simulator.instructions());
+//! println!("{} after {} instructions", host.text(), simulator.stats().instructions);
 //! # Ok(())
 //! # }
 //! ```
 //!
 //! From the outside in: [`sim`] runs blocks of decoded instructions ([`code`], [`lower`], [`uop`]) on the fast path
 //! ([`exec`]) and the rest one by one ([`system`]) on a [`core`] of registers ([`state`]), memory ([`memory`], [`mmu`],
-//! [`mmr`]) and events ([`events`], [`timer`]). The arithmetic is in [`alu`], [`dsp`], [`mac`], [`shift`] and [`video`]:
+//! [`mmr`]) and events ([`events`], [`timer`]). [`timing`] adds caches, performance counters, clock and energy. The arithmetic is in [`alu`], [`dsp`], [`mac`], [`shift`] and [`video`]:
 //! functions of the registers alone.
 #![forbid(unsafe_code)]
 
@@ -42,9 +42,11 @@ mod mmu;
 mod shift;
 mod sim;
 mod state;
+mod stats;
 mod syscall;
 mod system;
 mod timer;
+mod timing;
 mod trace;
 mod uop;
 mod video;
@@ -54,4 +56,7 @@ pub use exception::Cause;
 pub use host::{Captured, Errno, FileStatus, Files, Host, OpenFlags};
 pub use sim::{Config, End, Environment, Simulator};
 pub use state::State;
+pub use stats::{Stalls, Stats};
+pub use timing::clock::OperatingPoint;
+pub use timing::{DataCaches, TimingConfig};
 pub use trace::{Step, Tracer};

@@ -1,18 +1,18 @@
 //! The memory-mapped registers.
 //!
 //! Those of the core (from 0xFFE0_0000) are modelled one by one; they want accesses of 32 bits. Of the system's (from
-//! 0xFFC0_0000) only the clock and voltage registers do something here. The others of the devices that a BF548 has keep
+//! 0xFFC0_0000) only those of clock and voltage do something here. The others of the devices that a BF548 has keep
 //! what is written, so that start-up code which sets up pins or a serial port works. Addresses of no register raise an
 //! exception.
 
 use crate::core::Core;
-use crate::mmu::{CORE_REGISTERS, Table};
+use crate::mmu::{CORE_REGISTERS, REGISTERS, Table};
+use crate::timing::clock;
 use std::collections::BTreeMap;
 
 /// Where the devices of a BF548 have registers: first address, bytes. (ADSP-BF54x Hardware Reference, "System MMR
 /// Assignments".)
 const DEVICES: &[(u32, u32)] = &[
-    (0xFFC0_0000, 0x18),  // clock and voltage
     (0xFFC0_0100, 0x70),  // system reset and interrupt controller
     (0xFFC0_0200, 0xC),   // watchdog
     (0xFFC0_0300, 0x18),  // real-time clock
@@ -49,9 +49,6 @@ const DEVICES: &[(u32, u32)] = &[
     (0xFFC0_4300, 0x20),  // OTP
 ];
 
-/// The values of system registers after reset, where they are not 0.
-const AFTER_RESET: &[(u32, u32)] = &[];
-
 /// What the system's registers hold.
 pub struct SystemRegisters {
     values: BTreeMap<u32, u32>,
@@ -59,7 +56,7 @@ pub struct SystemRegisters {
 
 impl SystemRegisters {
     pub fn new() -> SystemRegisters {
-        SystemRegisters { values: AFTER_RESET.iter().copied().collect() }
+        SystemRegisters { values: BTreeMap::new() }
     }
 
     fn exists(addr: u32, width: u32) -> bool {
@@ -104,6 +101,8 @@ enum Register {
     BranchLogControl,
     BranchLogLength,
     BranchLog,
+    CounterControl,
+    Counter(usize),
     /// Kept, with no effect: watchpoints.
     Inert,
     WatchpointStatus,
@@ -113,6 +112,12 @@ enum Register {
 enum Which {
     Data,
     Code,
+}
+
+/// The offset of a register of clock and voltage.
+fn clock_register(addr: u32, width: u32) -> Option<u32> {
+    let offset = addr.wrapping_sub(REGISTERS);
+    (offset <= clock::PLL_LOCKCNT && offset & 3 == 0 && (width == 2 || width == 4)).then_some(offset)
 }
 
 fn core_register(addr: u32) -> Option<Register> {
@@ -151,7 +156,8 @@ fn core_register(addr: u32) -> Option<Register> {
         0x7000 | 0x7040..=0x7054 | 0x7080..=0x7094 => Inert,
         0x7100 | 0x7140 | 0x7144 | 0x7180 | 0x7184 => Inert,
         0x7200 => WatchpointStatus,
-        0x8000 | 0x8100 | 0x8104 => Inert,
+        0x8000 => CounterControl,
+        0x8100 | 0x8104 => Counter(entry & 1),
         _ => return None,
     })
 }
@@ -169,6 +175,9 @@ impl Core {
 
     /// Reads a register; `None` if there is none, or not of this width.
     pub fn read_register(&mut self, addr: u32, width: u32) -> Option<u32> {
+        if let Some(register) = clock_register(addr, width) {
+            return self.timing.clock.read(register);
+        }
         if addr < CORE_REGISTERS {
             return self.system.read(addr, width);
         }
@@ -198,12 +207,23 @@ impl Core {
             Register::BranchLogControl => self.branch_log.control,
             Register::BranchLogLength => self.branch_log.len(),
             Register::BranchLog => self.branch_log.read(),
+            Register::CounterControl => self.timing.pmu.control(),
+            Register::Counter(which) => {
+                self.count_events();
+                let supervisor = self.is_supervisor();
+                self.timing.pmu.counter(which, &self.timing.events, supervisor)
+            }
             Register::Inert | Register::WatchpointStatus => self.system.values.get(&addr).copied().unwrap_or(0),
         })
     }
 
     /// Writes a register; `None` if there is none, or not of this width.
     pub fn write_register(&mut self, addr: u32, width: u32, value: u32) -> Option<()> {
+        if let Some(register) = clock_register(addr, width) {
+            self.timing.clock.write(register, value, self.cycles)?;
+            self.timing.clock_changed();
+            return Some(());
+        }
         if addr < CORE_REGISTERS {
             return self.system.write(addr, width, value);
         }
@@ -214,6 +234,10 @@ impl Core {
             Register::Control(which) => {
                 self.table(which).control = value;
                 self.mem.guard(self.mmu.data.enabled());
+                match which {
+                    Which::Data => self.timing.data_control(value),
+                    Which::Code => self.timing.instruction_control(value),
+                }
             }
             Register::CplbAddr(which, entry) => self.table(which).addr[entry] = value,
             Register::CplbData(which, entry) => self.table(which).data[entry] = value,
@@ -229,6 +253,16 @@ impl Core {
             Register::Iprio => self.events.iprio = value & 0x1F,
             Register::Timer(register) => self.timer.write(register, value, self.cycles),
             Register::BranchLogControl => self.branch_log.control = value,
+            Register::CounterControl => {
+                self.count_events();
+                let supervisor = self.is_supervisor();
+                self.timing.pmu.set_control(value, &self.timing.events, supervisor);
+            }
+            Register::Counter(which) => {
+                self.count_events();
+                let supervisor = self.is_supervisor();
+                self.timing.pmu.set_counter(which, value, &self.timing.events, supervisor);
+            }
             Register::Inert => {
                 self.system.values.insert(addr, value);
             }

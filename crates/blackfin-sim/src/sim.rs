@@ -4,8 +4,8 @@
 //! does that one instruction with all checks, followed by everything that may happen between two instructions: single-step
 //! exceptions, the core timer, interrupts, changes of code.
 
-use crate::code::{Block, CodeCache, Source};
-use crate::core::{Core, Fast, Full};
+use crate::code::{Block, CodeCache, Ending, Source};
+use crate::core::{Core, Fast, Full, Path, TimedFast, TimedFull};
 use crate::cost;
 use crate::elf;
 use crate::error::{SimError, Stopped, Trouble};
@@ -14,9 +14,13 @@ use crate::exception::{Cause, Fault};
 use crate::exec::Exit;
 use crate::host::Host;
 use crate::state::State;
+use crate::stats::Stats;
 use crate::system::{Halt, Next};
+use crate::timing::TimingConfig;
+use crate::timing::clock::OperatingPoint;
 use crate::trace::{Step, Tracer};
-use lancet_isa::blackfin::{BfInsn, Disassembler};
+use crate::uop::Uop;
+use lancet_isa::blackfin::{BfInsn, Disassembler, Op};
 
 /// Who serves exceptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -31,6 +35,9 @@ pub enum Environment {
 #[derive(Clone, Debug)]
 pub struct Config {
     pub environment: Environment,
+    /// Caches, memory latency and performance counters. Without, the simulator is fastest, and an instruction takes the
+    /// cycles it takes in L1 memory.
+    pub timing: Option<TimingConfig>,
     /// Bytes of SDRAM; the stack starts at its end.
     pub sdram: u32,
     /// The arguments of the program, its name first.
@@ -41,7 +48,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Config {
-        Config { environment: Environment::Virtual, sdram: 128 << 20, args: Vec::new(), limit: u64::MAX }
+        Config { environment: Environment::Virtual, timing: None, sdram: 128 << 20, args: Vec::new(), limit: u64::MAX }
     }
 }
 
@@ -72,7 +79,7 @@ impl Simulator {
             return Err(SimError::SdramSize(config.sdram));
         }
         let operating = config.environment == Environment::Operating;
-        let mut core = Core::new(config.sdram, config.sdram, operating);
+        let mut core = Core::new(config.sdram, config.sdram, operating, config.timing);
         core.state.pc = elf::load(file, &mut core.mem)?;
         Ok(Simulator { core, code: CodeCache::new(), args: config.args, limit: config.limit, known_bottoms: [1; 2] })
     }
@@ -81,17 +88,19 @@ impl Simulator {
         &self.core.state
     }
 
-    pub fn instructions(&self) -> u64 {
-        self.core.instructions
-    }
-
-    pub fn cycles(&self) -> u64 {
-        self.core.cycles
-    }
-
     /// Bytes of memory, if there is memory.
     pub fn memory(&self, addr: u32, len: usize) -> Option<&[u8]> {
         self.core.mem.bytes(addr, len)
+    }
+
+    pub fn operating_point(&self) -> OperatingPoint {
+        self.core.timing.clock.point()
+    }
+
+    pub fn stats(&mut self) -> Stats {
+        self.core.count_events();
+        self.core.timing.clock.settle_accounts(self.core.cycles);
+        Stats::new(&self.core)
     }
 
     /// Runs to the end of the program.
@@ -101,7 +110,11 @@ impl Simulator {
                 return Ok(End::Limit);
             }
             if !self.core.wants_single_instructions() {
-                self.run_blocks();
+                if self.core.timing.on {
+                    self.run_blocks::<TimedFast>();
+                } else {
+                    self.run_blocks::<Fast>();
+                }
             }
             if let Some(end) = self.step(host, None)? {
                 return Ok(end);
@@ -122,26 +135,25 @@ impl Simulator {
     }
 
     /// Runs blocks until an instruction needs the slow path.
-    fn run_blocks(&mut self) {
+    fn run_blocks<P: Path>(&mut self) {
         let Simulator { core, code, limit, .. } = self;
         let deadline = core.timer.deadline().unwrap_or(u64::MAX);
         let mut pc = core.state.pc;
         loop {
             let block = match code.find(pc) {
                 Some(block) => *block,
-                None => {
-                    if !core.mem.is_plain_code(pc) && core.mem.bytes(pc, 2).is_none() {
-                        break;
-                    }
-                    code.block(pc, &mut core.mem)
-                }
+                None => code.block(pc, &mut core.mem),
             };
             let near_end = core.instructions + u64::from(block.len) > *limit;
             if near_end || core.cycles + u64::from(block.cycles.max(block.taken_cycles)) >= deadline {
                 break;
             }
+            if P::TIMED {
+                core.cycles += core.timing.fetch(block.first_line, block.last_line, core.cycles);
+            }
             let ops = code.ops.get(block.first as usize..(block.first + block.len) as usize).unwrap_or(&[]);
-            pc = match core.run::<Fast>(ops, &code.bundles) {
+            let exit = core.run::<P>(ops, &code.bundles);
+            pc = match exit {
                 Exit::Fall => {
                     core.cycles += u64::from(block.cycles);
                     if block.loop_bottom {
@@ -165,6 +177,9 @@ impl Simulator {
                 }
             };
             core.instructions += u64::from(block.len);
+            if P::TIMED {
+                count_block(core, &block, exit != Exit::Fall);
+            }
         }
         core.state.pc = pc;
     }
@@ -191,20 +206,15 @@ impl Simulator {
         };
         let before = tracer.is_some().then(|| self.core.state.clone());
         let single_step = self.core.single_steps() && self.core.below_exceptions();
+        if self.core.timing.on {
+            self.core.cycles += self.core.timing.fetch(block.first_line, block.first_line, self.core.cycles);
+        }
 
-        let next = if uop == crate::uop::Uop::Slow {
-            self.core.system(&insn, host, &self.args)
-        } else {
-            match self.core.run::<Full>(&[uop], &self.code.bundles) {
-                Exit::Fall => Ok(Next::Following),
-                Exit::Jump(target) => Ok(Next::At(target)),
-                Exit::Stop(_, fault) => Err(Halt::Fault(fault)),
-            }
-        };
         let cost = cost::of(&insn);
-        match next {
+        match self.execute(&insn, uop, host) {
             Ok(Next::Exited(status)) => {
                 self.core.instructions += 1;
+                self.core.cycles += u64::from(cost.falls);
                 return Ok(Some(End::Exited(status)));
             }
             Ok(Next::Following) => {
@@ -222,11 +232,31 @@ impl Simulator {
         }
         self.core.state.count_loops(pc);
         self.core.instructions += 1;
+        if matches!(insn.op, Op::Csync | Op::Ssync) {
+            self.core.timing.events.syncs += 1;
+            self.core.timing.events.sync_stalls += u64::from(cost::SYNC);
+        }
         let end = self.between_instructions(pc, single_step)?;
         if let (Some(tracer), Some(before)) = (tracer, before) {
             tracer.step(&Step { insn: &insn, before: &before, after: &self.core.state });
         }
         Ok(end)
+    }
+
+    fn execute(&mut self, insn: &BfInsn, uop: Uop, host: &mut dyn Host) -> Result<Next, Halt> {
+        if uop == Uop::Slow {
+            return self.core.system(insn, host, &self.args);
+        }
+        let exit = if self.core.timing.on {
+            self.core.run::<TimedFull>(&[uop], &self.code.bundles)
+        } else {
+            self.core.run::<Full>(&[uop], &self.code.bundles)
+        };
+        match exit {
+            Exit::Fall => Ok(Next::Following),
+            Exit::Jump(target) => Ok(Next::At(target)),
+            Exit::Stop(_, fault) => Err(Halt::Fault(fault)),
+        }
     }
 
     /// The protection of an instruction's own bytes.
@@ -284,12 +314,15 @@ impl Simulator {
             // Only the fast path gives up that way.
             Fault::Slow => Cause::Undefined,
         };
+        let address = self.core.faulty_address.take();
         if !self.core.operating {
-            let address = self.core.faulty_address.take();
             return Err(self.stopped(pc, Trouble::Exception { cause, address }));
         }
-        if self.core.faulty_address.take().is_none() {
+        if address.is_none() {
             self.core.mmu.log_instruction(pc, self.core.is_supervisor());
+        }
+        if cause == Cause::DataMisaligned || cause == Cause::FetchMisaligned {
+            self.core.timing.events.misaligned += 1;
         }
         match self.core.exception(cause as u8, pc) {
             Taken::DoubleFault => Err(self.stopped(pc, Trouble::DoubleFault { cause: cause as u8 })),
@@ -311,15 +344,28 @@ impl Simulator {
 
 /// Counts the instructions of a block before the one at `index`; returns that one's address.
 fn account_partly(core: &mut Core, code: &CodeCache, block: &Block, index: usize, pc: u32) -> u32 {
-    let first = block.first as usize;
+    let done = block.first as usize..block.first as usize + index;
     core.instructions += index as u64;
-    let done = code.sources.get(first..first + index).unwrap_or(&[]);
-    let mut next = pc;
-    for source in done {
-        if let Source::Insn(insn) = source {
-            core.cycles += u64::from(cost::of(insn).falls);
-            next = insn.end();
+    core.cycles += code.costs.get(done.clone()).unwrap_or(&[]).iter().copied().map(u64::from).sum::<u64>();
+    match code.sources.get(done).and_then(<[Source]>::last) {
+        Some(Source::Insn(insn)) => insn.end(),
+        _ => pc,
+    }
+}
+
+/// What the performance monitor sees of a block.
+fn count_block(core: &mut Core, block: &Block, taken: bool) {
+    let events = &mut core.timing.events;
+    events.hazards += u64::from(block.hazards);
+    match (block.ending, taken) {
+        (Ending::DirectJump, _) => events.direct_jumps += 1,
+        (Ending::LikelyBranch, true) => events.predicted_taken += 1,
+        (Ending::LikelyBranch, false) | (Ending::UnlikelyBranch, true) => events.mispredicted += 1,
+        (Ending::UnlikelyBranch, false) | (Ending::Other, _) => {}
+    }
+    if block.loop_bottom {
+        for (which, lb) in core.state.lb.iter().enumerate() {
+            events.loop_iterations[which] += u64::from(*lb == block.last_pc);
         }
     }
-    next
 }

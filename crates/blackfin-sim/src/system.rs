@@ -116,6 +116,9 @@ impl Core {
                     CacheOp::Iflush => Kind::Fetch,
                 };
                 self.check_cache(addr, kind)?;
+                if self.timing.on {
+                    self.work_on_caches(op, addr);
+                }
                 if post_increment {
                     self.state.set_p(ptr, addr.wrapping_add(LINE));
                 }
@@ -160,8 +163,23 @@ impl Core {
         Ok(Next::At(target))
     }
 
-    /// Sleeps until the core timer expires: nothing else can wake the processor.
+    fn work_on_caches(&mut self, op: CacheOp, addr: u32) {
+        match op {
+            CacheOp::Prefetch => self.timing.prefetch(addr, self.cycles),
+            CacheOp::Flush => self.timing.flush_data(addr, false),
+            CacheOp::FlushInv => self.timing.flush_data(addr, true),
+            CacheOp::Iflush => self.timing.flush_instructions(addr),
+        }
+    }
+
+    /// Sleeps until a new clock or voltage has settled, or until the core timer expires: nothing else can wake the
+    /// processor.
     fn idle(&mut self) -> Result<(), Halt> {
+        if let Some(cycles) = self.timing.clock.change(self.cycles) {
+            self.cycles += u64::from(cycles);
+            self.timing.clock_changed();
+            return Ok(());
+        }
         match self.timer.deadline() {
             Some(deadline) => {
                 self.cycles = self.cycles.max(deadline);

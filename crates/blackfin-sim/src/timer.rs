@@ -42,8 +42,9 @@ impl CoreTimer {
 
     fn update(&mut self, now: u64) {
         if self.running() {
-            let counted = (now - self.since) / self.cycles_per_count();
-            self.count -= counted.min(u64::from(self.count)) as u32;
+            // The last count is for `expire`.
+            let counted = ((now - self.since) / self.cycles_per_count()).min(u64::from(self.count) - 1);
+            self.count -= counted as u32;
             self.since += counted * self.cycles_per_count();
         } else {
             self.since = now;
@@ -99,9 +100,9 @@ mod tests {
         assert!(timer.expire(112));
         assert_eq!(timer.deadline(), Some(120));
         assert_eq!(timer.read(0, 112) & EXPIRED, EXPIRED);
-        timer.write(2, 3, 120);
-        assert_eq!(timer.read(3, 120), 2);
-        assert_eq!(timer.read(3, 123), 2);
-        assert_eq!(timer.read(3, 124), 1);
+        timer.write(2, 3, 118);
+        assert_eq!(timer.read(3, 121), 2);
+        assert_eq!(timer.read(3, 122), 1);
+        assert_eq!(timer.deadline(), Some(126));
     }
 }
