@@ -1,9 +1,13 @@
 //! Decoded code.
 //!
-//! Instructions are decoded once, into blocks: runs that end with a change of flow, at an instruction for the slow path,
-//! or where a hardware loop may end. The last point is what makes loops cheap: an address that is (or was) in LB0 or LB1
-//! is a block's end, so the interpreter looks at the loop registers only between blocks. [`CodeCache::note_loop_bottom`]
-//! keeps that true.
+//! Instructions are decoded once, into blocks. A block ends at a jump whose target is not in the instruction, at an
+//! instruction for the slow path, or where a hardware loop may end. The last point is what makes loops cheap: an address
+//! that is (or was) in LB0 or LB1 is a block's end, so the interpreter looks at the loop registers only between blocks.
+//! [`CodeCache::note_loop_bottom`] keeps that true.
+//!
+//! Without a model of time, blocks follow direct jumps and calls and go on behind conditional branches; the interpreter
+//! leaves them in the middle when a branch is taken. With one they are straight code, so that their cache lines and
+//! predictions can be counted as a whole.
 //!
 //! When code is overwritten, all blocks are forgotten. Blocks have running numbers, so entries of the look-up table that
 //! point to forgotten blocks are recognized by their number and need not be cleared.
@@ -20,6 +24,8 @@ use std::collections::HashSet;
 
 /// Longer runs are cut.
 const MAX_BLOCK: usize = 64;
+/// So many jumps are followed.
+const MAX_JUMPS: usize = 4;
 
 const TABLE_BITS: u32 = 15;
 
@@ -28,8 +34,8 @@ const TABLE_BITS: u32 = 15;
 pub enum Source {
     Insn(BfInsn),
     Illegal(Cause),
-    /// There is no memory at this address.
-    NoMemory(u32),
+    /// There is no memory for it.
+    NoMemory,
 }
 
 /// What a block ends with, for the performance monitor.
@@ -50,12 +56,12 @@ pub struct Block {
     /// The address of the last instruction, and the one behind it.
     pub last_pc: u32,
     pub end_pc: u32,
-    /// Cycles when it falls through, and when its branch is taken.
+    /// Cycles when it is run to its end, and the most it can take.
     pub cycles: u32,
-    pub taken_cycles: u32,
+    pub max_cycles: u32,
     /// Cycles of these in which the address generators wait.
     pub hazards: u32,
-    /// The first and the last instruction cache line.
+    /// The first and the last instruction cache line, of straight code.
     pub first_line: u32,
     pub last_line: u32,
     pub ending: Ending,
@@ -63,17 +69,28 @@ pub struct Block {
     pub loop_bottom: bool,
 }
 
+/// What is known of an instruction beside its uop.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub pc: u32,
+    pub source: Source,
+    /// Cycles from the start of the block until this instruction is through, when it falls through and when it jumps.
+    pub falls: u32,
+    pub taken: u32,
+}
+
 pub struct CodeCache {
     table: Vec<Entry>,
     blocks: Vec<Block>,
     /// The number of the first of `blocks`.
     first_number: u32,
+    /// The instructions of all blocks, and `places` for each.
     pub ops: Vec<Uop>,
-    pub sources: Vec<Source>,
-    /// Cycles of each instruction when the next one follows.
-    pub costs: Vec<u32>,
+    pub places: Vec<Place>,
     pub bundles: Vec<Bundle>,
     loop_bottoms: HashSet<u32>,
+    /// Blocks are straight code.
+    straight: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -83,16 +100,16 @@ struct Entry {
 }
 
 impl CodeCache {
-    pub fn new() -> CodeCache {
+    pub fn new(straight: bool) -> CodeCache {
         CodeCache {
             table: vec![Entry { pc: 0, number: 0 }; 1 << TABLE_BITS],
             blocks: Vec::new(),
             first_number: 1,
             ops: Vec::new(),
-            sources: Vec::new(),
-            costs: Vec::new(),
+            places: Vec::new(),
             bundles: Vec::new(),
             loop_bottoms: HashSet::new(),
+            straight,
         }
     }
 
@@ -111,12 +128,13 @@ impl CodeCache {
         self.blocks.get(entry.number.wrapping_sub(self.first_number) as usize)
     }
 
-    /// The block that starts at `pc`, made if it is not known.
-    pub fn block(&mut self, pc: u32, mem: &mut Memory) -> Block {
-        match self.find(pc) {
-            Some(block) => *block,
-            None => self.build(pc, mem),
+    /// What the instruction at `pc` is made from.
+    pub fn source(&mut self, pc: u32, mem: &mut Memory) -> Source {
+        if self.find(pc).is_none() {
+            self.build(pc, mem);
         }
+        let first = self.find(pc).and_then(|block| self.places.get(block.first as usize));
+        first.map_or(Source::NoMemory, |place| place.source)
     }
 
     /// Forgets all blocks.
@@ -124,10 +142,13 @@ impl CodeCache {
         self.first_number = self.first_number.wrapping_add(self.blocks.len() as u32).max(1);
         self.blocks.clear();
         self.ops.clear();
-        self.sources.clear();
-        self.costs.clear();
+        self.places.clear();
         self.bundles.clear();
         mem.forget_code();
+    }
+
+    pub fn is_loop_bottom(&self, addr: u32) -> bool {
+        self.loop_bottoms.contains(&addr)
     }
 
     /// A hardware loop may end with the instruction at `addr` from now on.
@@ -138,8 +159,10 @@ impl CodeCache {
         }
     }
 
+    /// Makes the block that starts at `pc`.
     #[cold]
-    fn build(&mut self, pc: u32, mem: &mut Memory) -> Block {
+    #[inline(never)]
+    pub fn build(&mut self, pc: u32, mem: &mut Memory) {
         loop {
             let number = self.first_number;
             let block = self.try_build(pc, mem);
@@ -150,70 +173,78 @@ impl CodeCache {
                 if let Some(slot) = self.table.get_mut(Self::slot(pc)) {
                     *slot = entry;
                 }
-                return block;
+                return;
             }
         }
     }
 
     fn try_build(&mut self, pc: u32, mem: &mut Memory) -> Block {
         let first = self.ops.len();
-        let (mut at, mut last_pc) = (pc, pc);
-        let (mut cycles, mut taken_cycles, mut stalled) = (0, 0, 0);
+        let mut block = Block {
+            first: first as u32,
+            len: 0,
+            last_pc: pc,
+            end_pc: pc,
+            cycles: 0,
+            max_cycles: 0,
+            hazards: 0,
+            first_line: pc / LINE,
+            last_line: pc / LINE,
+            ending: Ending::Other,
+            loop_bottom: false,
+        };
         let mut hazards = Hazards::default();
-        let mut loop_bottom = false;
-        let mut ending = Ending::Other;
+        let mut jumps = 0;
         for _ in 0..MAX_BLOCK {
+            let at = block.end_pc;
+            block.last_pc = at;
             let source = fetch(at, mem);
-            last_pc = at;
             let Source::Insn(insn) = source else {
                 // It may become legal when any of the bytes that were looked at changes.
-                (1..=4).for_each(|halves| mem.mark_code(at.wrapping_add(2 * halves - 2), 2));
-                self.push(Uop::Slow, source, 0);
+                (0..4).for_each(|half| mem.mark_code(at.wrapping_add(2 * half), 2));
+                self.push(Uop::Slow, Place { pc: at, source, falls: block.cycles, taken: block.cycles });
                 break;
             };
             if let Op::LoopSetup { last, .. } = insn.op {
                 self.note_loop_bottom(last, mem);
             }
-            loop_bottom = self.loop_bottoms.contains(&at);
-            let uop = match lower(&insn, loop_bottom) {
+            mem.mark_code(at, insn.len.into());
+            block.loop_bottom = self.is_loop_bottom(at);
+            let uop = match lower(&insn, block.loop_bottom) {
                 Lowered::Uop(uop) => uop,
                 Lowered::Bundle(bundle) => {
                     self.bundles.push(bundle);
                     Uop::Bundle(self.bundles.len() as u32 - 1)
                 }
             };
-            mem.mark_code(at, insn.len.into());
-            let (cost, stall) = (cost::of(&insn), hazards.stall(&insn, cycles));
-            self.push(uop, source, stall + cost.falls);
-            stalled += stall;
-            taken_cycles = cycles + stall + cost.taken;
-            cycles += stall + cost.falls;
-            at = insn.end();
-            ending = Ending::of(&insn.op);
-            if loop_bottom || ends_block(&uop) {
+            let (cost, stall) = (cost::of(&insn), hazards.stall(&insn, block.cycles));
+            let (falls, taken) = (block.cycles + stall + cost.falls, block.cycles + stall + cost.taken);
+            let place = Place { pc: at, source, falls, taken };
+            block.hazards += stall;
+            block.max_cycles = block.max_cycles.max(taken).max(falls);
+            block.ending = Ending::of(&insn.op);
+            block.last_line = insn.end().wrapping_sub(1) / LINE;
+            let may_go_on = !self.straight && !block.loop_bottom;
+            if let Some((followed, target)) = followed(uop).filter(|_| may_go_on && jumps < MAX_JUMPS) {
+                jumps += 1;
+                self.push(followed, place);
+                (block.cycles, block.end_pc) = (taken, target);
+                continue;
+            }
+            self.push(uop, place);
+            (block.cycles, block.end_pc) = (falls, insn.end());
+            let goes_on = matches!(uop, Uop::Branch { .. }) && may_go_on;
+            if block.loop_bottom || ends_block(&uop) && !goes_on {
                 break;
             }
         }
-        let len = self.ops.len().saturating_sub(first) as u32;
-        Block {
-            first: first as u32,
-            len,
-            last_pc,
-            end_pc: at,
-            cycles,
-            taken_cycles,
-            hazards: stalled,
-            first_line: pc / LINE,
-            last_line: at.wrapping_sub(1).max(pc) / LINE,
-            ending,
-            loop_bottom,
-        }
+        block.len = self.ops.len().saturating_sub(first) as u32;
+        block
     }
 
-    fn push(&mut self, uop: Uop, source: Source, cost: u32) {
-        self.costs.push(cost);
+    fn push(&mut self, uop: Uop, place: Place) {
         self.ops.push(uop);
-        self.sources.push(source);
+        self.places.push(place);
     }
 }
 
@@ -225,6 +256,15 @@ impl Ending {
             Op::Branch { predicted: false, .. } => Ending::UnlikelyBranch,
             _ => Ending::Other,
         }
+    }
+}
+
+/// What is left to do of a jump or call that is followed, and where it leads.
+fn followed(uop: Uop) -> Option<(Uop, u32)> {
+    match uop {
+        Uop::Jump { target } => Some((Uop::Nop, target)),
+        Uop::Call { target, back } => Some((Uop::SetRets(back), target)),
+        _ => None,
     }
 }
 
@@ -245,14 +285,10 @@ fn ends_block(uop: &Uop) -> bool {
 
 fn fetch(at: u32, mem: &Memory) -> Source {
     // An instruction of fewer bytes may stand at the very end of a memory.
-    for len in [8, 4, 2] {
-        if let Some(bytes) = mem.bytes(at, len) {
-            return match legality::read(bytes, at) {
-                Some(Ok(insn)) => Source::Insn(insn),
-                Some(Err(cause)) => Source::Illegal(cause),
-                None => Source::NoMemory(at.wrapping_add(len as u32)),
-            };
-        }
+    let bytes = [8, 4, 2].into_iter().find_map(|len| mem.bytes(at, len));
+    match bytes.and_then(|bytes| legality::read(bytes, at)) {
+        Some(Ok(insn)) => Source::Insn(insn),
+        Some(Err(cause)) => Source::Illegal(cause),
+        None => Source::NoMemory,
     }
-    Source::NoMemory(at)
 }

@@ -17,7 +17,8 @@ use lancet_isa::blackfin::{Address, CcBitOp, Compare, DPreg, Dreg, Half, Load, L
 pub enum Exit {
     /// Behind its last instruction.
     Fall,
-    Jump(u32),
+    /// By this instruction, to this address.
+    Jump(usize, u32),
     /// Before this instruction, which could not be done.
     Stop(usize, Fault),
 }
@@ -75,40 +76,40 @@ impl Core {
 
                 Uop::Branch { cc, target } => {
                     if self.state.cc == cc {
-                        return Exit::Jump(target);
+                        return Exit::Jump(index, target);
                     }
                 }
-                Uop::Jump { target } => return Exit::Jump(target),
+                Uop::Jump { target } => return Exit::Jump(index, target),
                 Uop::Call { target, back } => {
                     self.state.rets = back;
-                    return Exit::Jump(target);
+                    return Exit::Jump(index, target);
                 }
                 Uop::JumpReg(to) => {
                     let target = self.state.p(to);
                     done!(self.jump_target::<P>(target));
-                    return Exit::Jump(target);
+                    return Exit::Jump(index, target);
                 }
                 Uop::CallReg { to, back } => {
                     let target = self.state.p(to);
                     done!(self.jump_target::<P>(target));
                     self.state.rets = back;
-                    return Exit::Jump(target);
+                    return Exit::Jump(index, target);
                 }
                 Uop::JumpOffset { by, pc } => {
                     let target = self.state.p(by).wrapping_add(pc);
                     done!(self.jump_target::<P>(target));
-                    return Exit::Jump(target);
+                    return Exit::Jump(index, target);
                 }
                 Uop::CallOffset { by, pc } => {
                     let target = self.state.p(by).wrapping_add(pc);
                     done!(self.jump_target::<P>(target));
                     self.state.rets = pc.wrapping_add(2);
-                    return Exit::Jump(target);
+                    return Exit::Jump(index, target);
                 }
                 Uop::ReturnSubroutine => {
                     let target = self.state.rets;
                     done!(self.jump_target::<P>(target));
-                    return Exit::Jump(target);
+                    return Exit::Jump(index, target);
                 }
                 Uop::LoopSetup { which, count, top, bottom } => {
                     let which = which as usize;
@@ -138,6 +139,7 @@ impl Core {
                 Uop::FromAstat(dst) => self.state.set_d(dst, self.state.astat()),
                 Uop::ToAstat(src) => self.state.set_astat(self.state.r[src.index()]),
                 Uop::FromRets(dst) => self.state.r[dst.index()] = self.state.rets,
+                Uop::SetRets(back) => self.state.rets = back,
                 Uop::ToRets(src) => self.state.rets = self.state.r[src.index()],
                 Uop::FromAccExt { dst, acc } => {
                     self.state.r[dst.index()] = (self.state.acc[usize::from(acc & 1)] >> 32) as u32;
@@ -290,6 +292,16 @@ impl Core {
                 Uop::PopRets => {
                     let sp = self.state.p(Preg::Sp);
                     self.state.rets = done!(self.load::<4, P>(sp));
+                    self.state.set_p(Preg::Sp, sp.wrapping_add(4));
+                }
+                Uop::PushReg(reg) => {
+                    let value = done!(self.read_reg(reg));
+                    done!(self.push::<P>(value));
+                }
+                Uop::PopReg(reg) => {
+                    let sp = self.state.p(Preg::Sp);
+                    let value = done!(self.load::<4, P>(sp));
+                    done!(self.write_reg(reg, value));
                     self.state.set_p(Preg::Sp, sp.wrapping_add(4));
                 }
                 Uop::PushMultiple { first_d, first_p } => done!(self.push_multiple::<P>(first_d, first_p)),

@@ -179,8 +179,11 @@ fn check(word: u32, op: &Op) -> Result<(), Cause> {
     let field = |shift: u32, bits: u32| word >> shift & ((1 << bits) - 1);
     match word & 0xF600_0000 {
         0xC000_0000 => match *op {
-            // A pair has no 32-bit saturation.
+            // A pair has no 32-bit saturation, and starts with an even register.
             Op::Mac { mode: blackfin::MacMode::W32, regs, .. } if regs.pair => Err(Cause::Undefined),
+            Op::Mac { regs, mac1, mac0, .. } if regs.pair && (mac1.write || mac0.write) && regs.dst.code() & 1 != 0 => {
+                Err(Cause::Undefined)
+            }
             _ => Ok(()),
         },
         0xC200_0000 => {

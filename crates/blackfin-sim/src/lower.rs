@@ -47,6 +47,8 @@ fn single(insn: &BfInsn, at_loop_bottom: bool) -> Uop {
         Op::Unlink => Uop::Unlink,
         Op::Push(AllReg::Rets) => Uop::PushRets,
         Op::Pop(AllReg::Rets) => Uop::PopRets,
+        Op::Push(reg) if is_plain(reg) => Uop::PushReg(reg),
+        Op::Pop(reg) if is_plain(reg) => Uop::PopReg(reg),
         Op::Push(reg) => array_reg(reg).map_or(Uop::Slow, Uop::Push),
         Op::PushMultiple(range) => Uop::PushMultiple { first_d: first(range.dregs), first_p: first(range.pregs) },
         Op::PopMultiple(range) => Uop::PopMultiple { first_d: first(range.dregs), first_p: first(range.pregs) },
@@ -129,6 +131,12 @@ fn single(insn: &BfInsn, at_loop_bottom: bool) -> Uop {
 /// Data and pointer registers and those of the address generators.
 fn array_reg(reg: AllReg) -> Option<R> {
     (reg.code() < 32).then(|| R(reg.code() as u8))
+}
+
+/// Registers outside the array that need no checks: not the supervisor's, not the cycle counter, and not LB, of which the
+/// code cache must know.
+fn is_plain(reg: AllReg) -> bool {
+    reg.is_accumulator() || matches!(reg, AllReg::Astat | AllReg::Lc0 | AllReg::Lc1 | AllReg::Lt0 | AllReg::Lt1)
 }
 
 fn register_move(dst: AllReg, src: AllReg) -> Uop {

@@ -13,10 +13,12 @@ use crate::events::{self, Taken};
 use crate::exception::{Cause, Fault};
 use crate::exec::Exit;
 use crate::host::Host;
+use crate::lower::{Lowered, lower};
 use crate::state::State;
 use crate::stats::Stats;
 use crate::system::{Halt, Next};
 use crate::timing::TimingConfig;
+use crate::timing::cache::LINE;
 use crate::timing::clock::OperatingPoint;
 use crate::trace::{Step, Tracer};
 use crate::uop::Uop;
@@ -73,19 +75,42 @@ pub struct Simulator {
 const MAX_SDRAM: u32 = 512 << 20;
 
 impl Simulator {
-    /// A machine with the executable `file` loaded.
-    pub fn load(file: &[u8], config: Config) -> Result<Simulator, SimError> {
+    /// A machine with nothing in its memory.
+    pub fn bare(config: Config) -> Result<Simulator, SimError> {
         if config.sdram == 0 || config.sdram > MAX_SDRAM || config.sdram & 0xFFF != 0 {
             return Err(SimError::SdramSize(config.sdram));
         }
         let operating = config.environment == Environment::Operating;
-        let mut core = Core::new(config.sdram, config.sdram, operating, config.timing);
-        core.state.pc = elf::load(file, &mut core.mem)?;
-        Ok(Simulator { core, code: CodeCache::new(), args: config.args, limit: config.limit, known_bottoms: [1; 2] })
+        let straight_blocks = config.timing.is_some();
+        Ok(Simulator {
+            core: Core::new(config.sdram, config.sdram, operating, config.timing),
+            code: CodeCache::new(straight_blocks),
+            args: config.args,
+            limit: config.limit,
+            known_bottoms: [1; 2],
+        })
+    }
+
+    /// A machine with the executable `file` loaded.
+    pub fn load(file: &[u8], config: Config) -> Result<Simulator, SimError> {
+        let mut simulator = Simulator::bare(config)?;
+        simulator.core.state.pc = elf::load(file, &mut simulator.core.mem)?;
+        Ok(simulator)
     }
 
     pub fn registers(&self) -> &State {
         &self.core.state
+    }
+
+    pub fn registers_mut(&mut self) -> &mut State {
+        &mut self.core.state
+    }
+
+    /// Puts bytes into memory; `None` if there is no memory.
+    pub fn write_memory(&mut self, addr: u32, bytes: &[u8]) -> Option<()> {
+        let code_changed = self.core.mem.write(addr, bytes)?;
+        self.core.code_changed |= code_changed;
+        Some(())
     }
 
     /// Bytes of memory, if there is memory.
@@ -105,6 +130,7 @@ impl Simulator {
 
     /// Runs to the end of the program.
     pub fn run(&mut self, host: &mut dyn Host) -> Result<End, SimError> {
+        self.follow_changes();
         loop {
             if self.core.instructions >= self.limit {
                 return Ok(End::Limit);
@@ -124,6 +150,7 @@ impl Simulator {
 
     /// Runs to the end of the program and shows every completed instruction to `tracer`.
     pub fn run_traced(&mut self, host: &mut dyn Host, tracer: &mut dyn Tracer) -> Result<End, SimError> {
+        self.follow_changes();
         loop {
             if self.core.instructions >= self.limit {
                 return Ok(End::Limit);
@@ -140,45 +167,51 @@ impl Simulator {
         let deadline = core.timer.deadline().unwrap_or(u64::MAX);
         let mut pc = core.state.pc;
         loop {
-            let block = match code.find(pc) {
-                Some(block) => *block,
-                None => code.block(pc, &mut core.mem),
+            let Some(block) = code.find(pc) else {
+                code.build(pc, &mut core.mem);
+                continue;
             };
             let near_end = core.instructions + u64::from(block.len) > *limit;
-            if near_end || core.cycles + u64::from(block.cycles.max(block.taken_cycles)) >= deadline {
+            if near_end || core.cycles + u64::from(block.max_cycles) >= deadline {
                 break;
             }
             if P::TIMED {
                 core.cycles += core.timing.fetch(block.first_line, block.last_line, core.cycles);
             }
-            let ops = code.ops.get(block.first as usize..(block.first + block.len) as usize).unwrap_or(&[]);
-            let exit = core.run::<P>(ops, &code.bundles);
-            pc = match exit {
+            let all = block.first as usize..(block.first + block.len) as usize;
+            let (Some(ops), Some(places)) = (code.ops.get(all.clone()), code.places.get(all)) else { break };
+            match core.run::<P>(ops, &code.bundles) {
                 Exit::Fall => {
+                    core.instructions += u64::from(block.len);
                     core.cycles += u64::from(block.cycles);
+                    pc = block.end_pc;
                     if block.loop_bottom {
-                        let next = core.state.next_pc(block.last_pc, block.end_pc.wrapping_sub(block.last_pc));
+                        pc = core.state.next_pc(block.last_pc, block.end_pc.wrapping_sub(block.last_pc));
                         core.state.count_loops(block.last_pc);
-                        next
-                    } else {
-                        block.end_pc
+                    }
+                    if P::TIMED {
+                        count_block(core, block, false);
                     }
                 }
-                Exit::Jump(target) => {
-                    core.cycles += u64::from(block.taken_cycles);
-                    if block.loop_bottom {
+                Exit::Jump(index, target) => {
+                    core.instructions += index as u64 + 1;
+                    core.cycles += places.get(index).map_or(0, |place| u64::from(place.taken));
+                    pc = target;
+                    // Only the last instruction can be a loop's bottom.
+                    if block.loop_bottom && index + 1 == ops.len() {
                         core.state.count_loops(block.last_pc);
                     }
-                    target
+                    if P::TIMED {
+                        count_block(core, block, true);
+                    }
                 }
                 Exit::Stop(index, _) => {
-                    pc = account_partly(core, code, &block, index, pc);
+                    core.instructions += index as u64;
+                    let done = index.checked_sub(1).and_then(|last| places.get(last));
+                    core.cycles += done.map_or(0, |place| u64::from(place.falls));
+                    pc = places.get(index).map_or(pc, |place| place.pc);
                     break;
                 }
-            };
-            core.instructions += u64::from(block.len);
-            if P::TIMED {
-                count_block(core, &block, exit != Exit::Fall);
             }
         }
         core.state.pc = pc;
@@ -187,19 +220,14 @@ impl Simulator {
     /// One instruction with all checks, and what follows it.
     fn step(&mut self, host: &mut dyn Host, tracer: Option<&mut dyn Tracer>) -> Result<Option<End>, SimError> {
         let pc = self.core.state.pc;
-        let block = self.code.block(pc, &mut self.core.mem);
-        let (Some(&uop), Some(&source)) =
-            (self.code.ops.get(block.first as usize), self.code.sources.get(block.first as usize))
-        else {
-            return Err(self.stopped(pc, Trouble::Exception { cause: Cause::FetchMiss, address: None }));
-        };
+        let source = self.code.source(pc, &mut self.core.mem);
         if let Err(fault) = self.check_fetch(pc, source) {
             return self.fault(pc, fault).map(|()| None);
         }
         let insn = match source {
             Source::Insn(insn) => insn,
             Source::Illegal(cause) => return self.fault(pc, Fault::Exception(cause)).map(|()| None),
-            Source::NoMemory(_) => {
+            Source::NoMemory => {
                 let trouble = Trouble::Exception { cause: Cause::FetchMiss, address: Some(pc) };
                 return Err(self.stopped(pc, trouble));
             }
@@ -207,11 +235,11 @@ impl Simulator {
         let before = tracer.is_some().then(|| self.core.state.clone());
         let single_step = self.core.single_steps() && self.core.below_exceptions();
         if self.core.timing.on {
-            self.core.cycles += self.core.timing.fetch(block.first_line, block.first_line, self.core.cycles);
+            self.core.cycles += self.core.timing.fetch(pc / LINE, pc / LINE, self.core.cycles);
         }
 
         let cost = cost::of(&insn);
-        match self.execute(&insn, uop, host) {
+        match self.execute(&insn, host) {
             Ok(Next::Exited(status)) => {
                 self.core.instructions += 1;
                 self.core.cycles += u64::from(cost.falls);
@@ -243,18 +271,24 @@ impl Simulator {
         Ok(end)
     }
 
-    fn execute(&mut self, insn: &BfInsn, uop: Uop, host: &mut dyn Host) -> Result<Next, Halt> {
-        if uop == Uop::Slow {
-            return self.core.system(insn, host, &self.args);
-        }
+    fn execute(&mut self, insn: &BfInsn, host: &mut dyn Host) -> Result<Next, Halt> {
+        let bundle;
+        let (uop, bundles) = match lower(insn, self.code.is_loop_bottom(insn.at)) {
+            Lowered::Uop(Uop::Slow) => return self.core.system(insn, host, &self.args),
+            Lowered::Uop(uop) => (uop, &[][..]),
+            Lowered::Bundle(lowered) => {
+                bundle = [lowered];
+                (Uop::Bundle(0), &bundle[..])
+            }
+        };
         let exit = if self.core.timing.on {
-            self.core.run::<TimedFull>(&[uop], &self.code.bundles)
+            self.core.run::<TimedFull>(&[uop], bundles)
         } else {
-            self.core.run::<Full>(&[uop], &self.code.bundles)
+            self.core.run::<Full>(&[uop], bundles)
         };
         match exit {
             Exit::Fall => Ok(Next::Following),
-            Exit::Jump(target) => Ok(Next::At(target)),
+            Exit::Jump(_, target) => Ok(Next::At(target)),
             Exit::Stop(_, fault) => Err(Halt::Fault(fault)),
         }
     }
@@ -271,7 +305,8 @@ impl Simulator {
         Ok(())
     }
 
-    fn between_instructions(&mut self, pc: u32, single_step: bool) -> Result<Option<End>, SimError> {
+    /// Tells the code cache what happened to memory and to the loop registers.
+    fn follow_changes(&mut self) {
         let core = &mut self.core;
         if core.code_changed {
             core.code_changed = false;
@@ -283,6 +318,11 @@ impl Simulator {
                 self.code.note_loop_bottom(now, &mut core.mem);
             }
         }
+    }
+
+    fn between_instructions(&mut self, pc: u32, single_step: bool) -> Result<Option<End>, SimError> {
+        self.follow_changes();
+        let core = &mut self.core;
         if !core.operating {
             return Ok(None);
         }
@@ -339,17 +379,6 @@ impl Simulator {
         let mut registers = self.core.state.clone();
         registers.pc = pc;
         SimError::Stopped(Box::new(Stopped { why, at: pc, instruction, registers }))
-    }
-}
-
-/// Counts the instructions of a block before the one at `index`; returns that one's address.
-fn account_partly(core: &mut Core, code: &CodeCache, block: &Block, index: usize, pc: u32) -> u32 {
-    let done = block.first as usize..block.first as usize + index;
-    core.instructions += index as u64;
-    core.cycles += code.costs.get(done.clone()).unwrap_or(&[]).iter().copied().map(u64::from).sum::<u64>();
-    match code.sources.get(done).and_then(<[Source]>::last) {
-        Some(Source::Insn(insn)) => insn.end(),
-        _ => pc,
     }
 }
 

@@ -175,6 +175,10 @@ impl Core {
     /// Sleeps until a new clock or voltage has settled, or until the core timer expires: nothing else can wake the
     /// processor.
     fn idle(&mut self) -> Result<(), Halt> {
+        // Users cannot put the processor to sleep.
+        if !self.is_supervisor() {
+            return Ok(());
+        }
         if let Some(cycles) = self.timing.clock.change(self.cycles) {
             self.cycles += u64::from(cycles);
             self.timing.clock_changed();

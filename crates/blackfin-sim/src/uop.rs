@@ -5,7 +5,8 @@
 //! them is a few cache lines.
 
 use lancet_isa::blackfin::{
-    Address, Alu2, BitImm, CcBitOp, Compare, DPreg, Dreg, Ireg, Load, Loop, LoopCount, Mreg, Op, Preg, Ptr2, Store,
+    Address, AllReg, Alu2, BitImm, CcBitOp, Compare, DPreg, Dreg, Ireg, Load, Loop, LoopCount, Mreg, Op, Preg, Ptr2,
+    Store,
 };
 
 /// One of the 32 registers that stand in [`crate::state::State::r`].
@@ -56,6 +57,8 @@ pub enum Uop {
     ToAstat(R),
     FromRets(R),
     ToRets(R),
+    /// A call that the block follows.
+    SetRets(u32),
     FromAccExt { dst: R, acc: u8 },
     FromAccWord { dst: R, acc: u8 },
     ToAccExt { acc: u8, src: R },
@@ -132,6 +135,9 @@ pub enum Uop {
     Unlink,
     Push(R),
     PushRets,
+    /// ASTAT, accumulators, LC and LT.
+    PushReg(AllReg),
+    PopReg(AllReg),
     PushMultiple { first_d: u8, first_p: u8 },
     PopMultiple { first_d: u8, first_p: u8 },
     PopRets,

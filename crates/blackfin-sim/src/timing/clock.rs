@@ -155,10 +155,8 @@ impl Clock {
         let after = self.point();
         self.changes += 1;
         // While it settles, the slower clock and the higher voltage hold.
-        let settling = OperatingPoint {
-            megahertz: before.megahertz.min(after.megahertz),
-            volts: before.volts.max(after.volts),
-        };
+        let settling =
+            OperatingPoint { megahertz: before.megahertz.min(after.megahertz), volts: before.volts.max(after.volts) };
         self.charge(u64::from(self.settle), settling);
         self.since = now + u64::from(self.settle);
         Some(self.settle)

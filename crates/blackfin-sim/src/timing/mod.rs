@@ -331,6 +331,9 @@ impl Timing {
 enum Access {
     /// In L1.
     Fast,
-    Fill { bank: usize, victim: Option<Victim> },
+    Fill {
+        bank: usize,
+        victim: Option<Victim>,
+    },
     Uncached,
 }
