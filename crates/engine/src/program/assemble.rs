@@ -54,7 +54,9 @@ struct Workspace {
 
 struct Builder<'a> {
     around: &'a Around<'a>,
+    /// Of the blocks, in order.
     starts: Vec<Svma>,
+    ends: Vec<Svma>,
     edges: Vec<Edge>,
     exits: Vec<Exit>,
     calls: Vec<Call>,
@@ -78,6 +80,7 @@ impl Builder<'_> {
         let mut builder = Builder {
             around,
             starts,
+            ends: blocks.iter().map(|(block, _)| block.end_address()).collect(),
             edges: Vec::with_capacity(blocks.len() * 3 / 2),
             exits: Vec::new(),
             calls: Vec::with_capacity(calls),
@@ -92,7 +95,8 @@ impl Builder<'_> {
         let mut entries: Vec<BlockId> = builder.find(entry).into_iter().collect();
         let others = region.pads.iter().chain(&region.entries).filter_map(|at| builder.find(*at));
         entries.extend(others.filter(|id| builder.starts[id.0 as usize] != entry));
-        let (loops, live_in, live_out) = builder.solve(&blocks, &entries, space);
+        let thrown = builder.exceptions(&region);
+        let (loops, live_in, live_out) = builder.solve(&blocks, &entries, &thrown, space);
         Func {
             entry,
             found_by: region.found_by,
@@ -181,18 +185,42 @@ impl Builder<'_> {
         self.exits.push(Exit { from, kind });
     }
 
+    /// From each call that a landing pad is for, to the pad.
+    fn exceptions(&self, region: &Region) -> Vec<(u32, u32)> {
+        let image = self.around.image;
+        let mut thrown = Vec::new();
+        if region.pads.is_empty() {
+            return thrown;
+        }
+        for part in &region.parts {
+            let Some(fde) = image.fde_at(part.start).filter(|fde| fde.lsda.is_some()) else { continue };
+            for site in image.landing_pads(fde) {
+                let Some(pad) = self.find(site.pad) else { continue };
+                let first = self.calls.partition_point(|call| self.ends[call.block.0 as usize] <= site.start);
+                let inside = |call: &&Call| self.ends[call.block.0 as usize] - site.start <= site.len;
+                let calls = self.calls[first..].iter().take_while(inside).map(|call| (call.block.0, pad.0));
+                thrown.extend(calls.filter(|(call, pad)| call != pad));
+            }
+        }
+        thrown
+    }
+
     fn solve(
         &self,
         blocks: &[(RegionBlock, bool)],
         entries: &[BlockId],
+        thrown: &[(u32, u32)],
         space: &mut Workspace,
     ) -> (LoopForest, Box<[RegSet]>, Box<[RegSet]>) {
         let isa = self.around.image.isa();
         let facts = isa.facts();
         space.pairs.clear();
         space.pairs.extend(self.edges.iter().map(|edge| (edge.from.0, edge.to.0)));
+        space.pairs.extend(thrown);
         space.graph.rebuild(blocks.len(), &space.pairs);
-        let roots: Vec<u32> = entries.iter().map(|id| id.0).collect();
+        // A landing pad inside a loop is not another way into the loop: control comes from the loop's own calls.
+        let from_a_call = |id: &BlockId| thrown.iter().any(|(_, pad)| *pad == id.0);
+        let roots: Vec<u32> = entries.iter().filter(|id| !from_a_call(id)).map(|id| id.0).collect();
         space.dfs.compute(space.graph.forward(), &roots);
         space.loops.compute(&space.graph, &space.dfs);
         space.effects.clear();

@@ -102,7 +102,9 @@ impl RegionCfg {
         let Some(i) = self.blocks.partition_point(|block| block.start <= at).checked_sub(1) else { return false };
         let block = &self.blocks[i];
         let code = image.bytes(block.start, u64::from(block.len)).unwrap_or(&[]);
-        if at >= block.end_address() || self.blocks.iter().any(indirect) {
+        // Where streams of instructions overlap, another block may have to be cut too.
+        let overlapped = self.blocks[..i].iter().any(|block| block.end_address() > at);
+        if at >= block.end_address() || overlapped || self.blocks.iter().any(indirect) {
             return false;
         }
         let mut head = RegionBlock { len: 0, insns: 0, effects: Effects::default(), end: End::Fall(at), ..*block };
