@@ -49,8 +49,12 @@ impl Place {
         Place {
             is_sys: in_crate("sys"),
             may_print: in_crate("cli") || !path.starts_with("crates/"),
-            // An instruction set's own folder defines it; `sys` is about the machine it runs on.
-            may_name_instruction_set: in_crate("isa") || in_crate("sys") || !path.starts_with("crates/"),
+            // An instruction set's own folder defines it; `sys` is about the machine it runs on, and a simulator about
+            // the one it simulates.
+            may_name_instruction_set: in_crate("isa")
+                || in_crate("sys")
+                || in_crate("blackfin-sim")
+                || !path.starts_with("crates/"),
             is_test: within("tests") || within("examples") || within("benches") || path.ends_with("/tests.rs"),
         }
     }
