@@ -36,7 +36,7 @@ enum Command {
     Bench(bench::Options),
     /// Fuzz the image reader and the analysis
     Fuzz(fuzz::Options),
-    /// All of CI
+    /// All of CI: the same as test
     Ci,
     /// Run one program and print its cost as JSON
     #[command(hide = true)]

@@ -19,6 +19,7 @@ pub(super) struct Score {
     pub(super) files: usize,
     pub(super) true_starts: usize,
     pub(super) found_starts: usize,
+    pub(super) listed_starts: usize,
     pub(super) false_starts: usize,
     pub(super) extents: usize,
     pub(super) right_extents: usize,
@@ -34,6 +35,7 @@ impl AddAssign for Score {
         self.files += other.files;
         self.true_starts += other.true_starts;
         self.found_starts += other.found_starts;
+        self.listed_starts += other.listed_starts;
         self.false_starts += other.false_starts;
         self.extents += other.extents;
         self.right_extents += other.right_extents;
@@ -119,11 +121,11 @@ impl<'a> Judge<'a> {
                 self.mistakes.push(format!("function not found: {start:#x} ({})", self.place(start)));
             }
         }
-        for &extra in self.listed.difference(&true_starts) {
-            if !self.is_stub(extra) {
-                self.score.false_starts += 1;
-                self.mistakes.push(format!("no function starts at {extra:#x} ({})", self.place(extra)));
-            }
+        let listed: Vec<u64> = self.listed.iter().copied().filter(|&start| !self.is_stub(start)).collect();
+        self.score.listed_starts = listed.len();
+        for extra in listed.into_iter().filter(|start| !true_starts.contains(start)) {
+            self.score.false_starts += 1;
+            self.mistakes.push(format!("no function starts at {extra:#x} ({})", self.place(extra)));
         }
     }
 
