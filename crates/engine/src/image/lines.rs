@@ -96,6 +96,9 @@ impl Lines {
 fn unit_ranges(dwarf: &ImageDwarf<'_>, header: &UnitHeader<Slice<'_>>, unit: u32) -> Vec<UnitRange> {
     let mut found = Vec::new();
     let Ok(parsed) = dwarf.unit(*header) else { return found };
+    if ends_past_all_addresses(&parsed) {
+        return found;
+    }
     let Ok(mut ranges) = dwarf.unit_ranges(&parsed) else { return found };
     while let Ok(Some(range)) = ranges.next() {
         // A linker that drops a function leaves its range at 0, or empty.
@@ -104,6 +107,16 @@ fn unit_ranges(dwarf: &ImageDwarf<'_>, header: &UnitHeader<Slice<'_>>, unit: u32
         }
     }
     found
+}
+
+/// A unit that claims to be so large that its end wraps around. gimli 0.34 adds without a look.
+fn ends_past_all_addresses(unit: &Unit<Slice<'_>>) -> bool {
+    let mut entries = unit.entries();
+    let Ok(Some(root)) = entries.next_dfs() else { return true };
+    match root.attr_value(gimli::DW_AT_high_pc) {
+        Some(gimli::AttributeValue::Udata(size)) => unit.low_pc.checked_add(size).is_none(),
+        _ => false,
+    }
 }
 
 fn run_program(dwarf: &ImageDwarf<'_>, unit: &Unit<Slice<'_>>) -> gimli::Result<Rows> {
