@@ -54,17 +54,17 @@ impl BranchLog {
         }
         let same = |entry: &Entry| entry.from & !1 == from && entry.to & !1 == to;
         let newest = self.entries.len().wrapping_sub(1);
-        if self.control & (FOLD_ONE | FOLD_TWO) != 0 {
-            if let Some(entry) = self.entries.get_mut(newest).filter(|entry| same(entry)) {
-                entry.to |= 1;
-                return true;
-            }
+        if self.control & (FOLD_ONE | FOLD_TWO) != 0
+            && let Some(entry) = self.entries.get_mut(newest).filter(|entry| same(entry))
+        {
+            entry.to |= 1;
+            return true;
         }
-        if self.control & FOLD_TWO != 0 {
-            if let Some(entry) = self.entries.get_mut(newest.wrapping_sub(1)).filter(|entry| same(entry)) {
-                entry.from |= 1;
-                return true;
-            }
+        if self.control & FOLD_TWO != 0
+            && let Some(entry) = self.entries.get_mut(newest.wrapping_sub(1)).filter(|entry| same(entry))
+        {
+            entry.from |= 1;
+            return true;
         }
         self.entries.push_back(Entry { from, to });
         true

@@ -154,14 +154,15 @@ impl Core {
     #[cold]
     #[inline(never)]
     fn load_beyond<P: Path>(&mut self, addr: u32, width: usize) -> Result<u32, Fault> {
-        if self.is_plain_memory(addr) && addr as usize & (width - 1) == 0 {
-            if let Some(bytes) = self.mem.bytes(addr, width) {
-                let value = widen(bytes);
-                if P::TIMED {
-                    self.cycles += self.timing.read(addr, self.cycles);
-                }
-                return Ok(value);
+        if self.is_plain_memory(addr)
+            && addr as usize & (width - 1) == 0
+            && let Some(bytes) = self.mem.bytes(addr, width)
+        {
+            let value = widen(bytes);
+            if P::TIMED {
+                self.cycles += self.timing.read(addr, self.cycles);
             }
+            return Ok(value);
         }
         if P::FULL { self.full_load(addr, width) } else { Err(Fault::Slow) }
     }

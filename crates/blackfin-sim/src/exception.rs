@@ -46,13 +46,11 @@ impl Cause {
     }
 }
 
-/// HWERRCAUSE: bits 14 to 18 of SEQSTAT.
+/// HWERRCAUSE: bits 14 to 18 of SEQSTAT. The causes that the simulated machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum HardwareError {
-    SystemRegister = 0x02,
     ExternalAddress = 0x03,
-    CounterOverflow = 0x12,
     Raised = 0x18,
 }
 

@@ -200,7 +200,7 @@ fn check(word: u32, op: &Op) -> Result<(), Cause> {
 fn check_alu(word: u32) -> Result<(), Cause> {
     let field = |shift: u32, bits: u32| word >> shift & ((1 << bits) - 1);
     let (code, op) = (field(16, 5) as u8, field(14, 2));
-    let bits = field(21, 1) as u8 * HL | field(12, 1) as u8 * X | field(13, 1) as u8 * S;
+    let bits = (field(21, 1) as u8 * HL) | (field(12, 1) as u8 * X) | (field(13, 1) as u8 * S);
     let rule = ALU_RULES.iter().find(|rule| rule.code == code && rule.ops >> op & 1 != 0).ok_or(Cause::Undefined)?;
     // Whole registers into accumulators leave no choice of half.
     let set_whole = code == 9 && bits & (S | HL) == S | HL;

@@ -48,7 +48,7 @@ impl<const WAYS: usize> Bank<WAYS> {
 
     #[inline(always)]
     fn set(&mut self, addr: u32) -> Option<&mut Set<WAYS>> {
-        let within = addr / LINE & ((1 << self.set_bits) - 1);
+        let within = (addr / LINE) & ((1 << self.set_bits) - 1);
         let sub_bank = addr >> 12 & 3;
         self.sets.get_mut((sub_bank << self.set_bits | within) as usize)
     }
@@ -74,11 +74,6 @@ impl<const WAYS: usize> Bank<WAYS> {
             set.lines[way] = EMPTY;
         }
         std::mem::take(&mut set.dirty[way])
-    }
-
-    /// Empties the cache; what was dirty is lost.
-    pub fn clear(&mut self) {
-        self.sets.fill(Set { lines: [EMPTY; WAYS], dirty: [false; WAYS] });
     }
 }
 

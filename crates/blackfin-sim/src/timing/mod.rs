@@ -300,11 +300,11 @@ impl Timing {
     /// `FLUSH` and `FLUSHINV`: writes a line back and keeps or drops it.
     pub fn flush_data(&mut self, addr: u32, invalidate: bool) {
         let bank = self.bank(addr);
-        if let Some(cache) = &mut self.data_caches[bank] {
-            if cache.flush(addr, invalidate) {
-                self.stats.write_backs += 1;
-                self.bus_free += self.line;
-            }
+        if let Some(cache) = &mut self.data_caches[bank]
+            && cache.flush(addr, invalidate)
+        {
+            self.stats.write_backs += 1;
+            self.bus_free += self.line;
         }
     }
 
