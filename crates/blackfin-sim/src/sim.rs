@@ -132,15 +132,15 @@ impl Simulator {
     pub fn run(&mut self, host: &mut dyn Host) -> Result<End, SimError> {
         self.follow_changes();
         loop {
-            if self.core.instructions >= self.limit {
-                return Ok(End::Limit);
-            }
             if !self.core.wants_single_instructions() {
                 if self.core.timing.on {
                     self.run_blocks::<TimedFast>();
                 } else {
                     self.run_blocks::<Fast>();
                 }
+            }
+            if self.core.instructions >= self.limit {
+                return Ok(End::Limit);
             }
             if let Some(end) = self.step(host, None)? {
                 return Ok(end);
