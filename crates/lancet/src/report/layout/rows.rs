@@ -104,16 +104,7 @@ pub(super) struct Row {
 
 pub(super) fn grid(items: &[Item], edges: &[Edge], ranks: &Ranks, top_ports: usize, bottom_ports: usize) -> Grid {
     let mut b = Builder::new(items, edges, ranks, top_ports, bottom_ports);
-    let mut lanes: HashMap<(End, usize), Lane> = HashMap::new();
-    for edge in edges.iter().filter(|e| !b.goes_back(e)) {
-        let (first, last) = (b.row_of_source(edge) + 1, b.row_of_target(edge));
-        let lane = lanes.entry((edge.to, edge.kind)).or_insert_with(|| Lane { first, last, ..Lane::default() });
-        lane.first = lane.first.min(first);
-    }
-    let longest = b.longest_affordable(edges, &lanes);
-    for lane in lanes.values_mut() {
-        lane.first = lane.first.max(lane.last.saturating_sub(longest));
-    }
+    let (mut lanes, longest) = b.affordable_lanes(edges);
     for edge in edges {
         let path = if b.length(edge) > longest {
             Path::Omitted
@@ -223,20 +214,35 @@ impl<'a> Builder<'a> {
         if self.goes_back(edge) { from - to + 1 } else { to.saturating_sub(from + 1) }
     }
 
-    /// The longest edges that can still be drawn if no longer ones are.
-    fn longest_affordable(&self, edges: &[Edge], lanes: &HashMap<(End, usize), Lane>) -> usize {
-        let back = edges.iter().filter(|e| self.goes_back(e)).map(|e| self.length(e));
-        let mut lengths: Vec<usize> =
-            lanes.values().map(|lane| lane.last.saturating_sub(lane.first)).chain(back).collect();
-        lengths.sort_unstable();
-        let mut passes = 0;
-        for pair in lengths.windows(2) {
-            passes += pair[0];
-            if passes + pair[1] > MOST_PASSES {
-                return pair[0];
+    /// The lanes of the edges that can be drawn, and the length of the longest of those.
+    fn affordable_lanes(&self, edges: &[Edge]) -> (HashMap<(End, usize), Lane>, usize) {
+        let mut longest = usize::MAX;
+        loop {
+            let mut lanes: HashMap<(End, usize), Lane> = HashMap::new();
+            let mut lengths: Vec<usize> = Vec::new();
+            for edge in edges.iter().filter(|e| self.length(e) <= longest) {
+                if self.goes_back(edge) {
+                    lengths.push(self.length(edge));
+                    continue;
+                }
+                let (first, last) = (self.row_of_source(edge) + 1, self.row_of_target(edge));
+                let lane = lanes.entry((edge.to, edge.kind)).or_insert_with(|| Lane { first, last, ..Lane::default() });
+                lane.first = lane.first.min(first);
             }
+            lengths.extend(lanes.values().map(|lane| lane.last.saturating_sub(lane.first)));
+            if lengths.iter().sum::<usize>() <= MOST_PASSES {
+                return (lanes, longest);
+            }
+            // Without its longest edge a lane may still have others, so this is only nearer to the goal.
+            lengths.sort_unstable();
+            let mut passes = 0;
+            let affordable = lengths.iter().take_while(|&&length| {
+                passes += length;
+                passes <= MOST_PASSES
+            });
+            let next = affordable.last().copied().unwrap_or(0);
+            longest = next.min(longest.saturating_sub(1)).min(lengths.last().map_or(0, |l| l.saturating_sub(1)));
         }
-        lengths.last().copied().unwrap_or(0)
     }
 
     /// The vertex an edge starts from, and where on it.
