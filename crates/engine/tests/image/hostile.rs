@@ -52,7 +52,7 @@ fn what_is_no_elf_file() {
         |bytes: &[u8]| one_line(&Image::from_bytes("tiny", bytes.to_vec()).err().expect("refused").to_string());
     assert_eq!(refused(b""), "not an ELF file: the file is empty");
     assert_eq!(refused(b"#!/bin/sh\n"), "not an ELF file: it starts with 23 21 2f 62, not with 7f 45 4c 46");
-    assert_eq!(refused(b"\x7fE"), "not an ELF file: it starts with [7f, 45], not with 7f 45 4c 46");
+    assert_eq!(refused(b"\x7fE"), "not an ELF file: it starts with 7f 45, not with 7f 45 4c 46");
     assert_eq!(refused(b"\x7fELF"), "not an ELF file: it ends inside the identification");
     assert_eq!(refused(b"\x7fELF\x07"), "not an ELF file: class 7 at offset 4 is neither 32-bit nor 64-bit");
     assert_eq!(refused(b"\x7fELF\x02\x01\x01"), "ELF header: the file ends inside it");
