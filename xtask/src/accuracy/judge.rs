@@ -212,3 +212,100 @@ impl<'a> Judge<'a> {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::single_range_in_vec_init)] // one part is meant, not a list of addresses
+mod tests {
+    use super::super::analysis::{Address, Block, Part};
+    use super::super::truth::{Boundaries, Checks, Functions, Table};
+    use super::*;
+
+    /// `f` at 0x10 with a cold part at 0x40, `g` at 0x20 with padding behind it, a stub at 0x80, a table at 0x100.
+    fn truth() -> Truth {
+        let code = [0x10, 0x12, 0x14, 0x20, 0x22, 0x40, 0x42, 0x80].map(|at| (at, false));
+        let mut instructions: Vec<(u64, bool)> = code.into_iter().chain([(0x24, true)]).collect();
+        instructions.sort_unstable();
+        let table = Table { entry_bytes: 4, targets: vec![0x12, 0x14, 0x12], copied: false };
+        Truth {
+            functions: Functions::of(&[("f", &[0x10..0x16, 0x40..0x44]), ("g", &[0x20..0x24])]),
+            tables: BTreeMap::from([(0x100, table)]),
+            boundaries: Boundaries::at(&instructions),
+            stubs: vec![0x80..0x90],
+            checks: Checks::default(),
+        }
+    }
+
+    fn graph(start: u64, parts: &[Range<u64>], instructions: &[u64], tables: &[(u64, &[u64])]) -> FunctionGraph {
+        let part = |range: &Range<u64>| Part { address: Address(range.start), size: range.end - range.start };
+        let block = |at: &u64| Block { address: Address(*at), instructions: vec![0] };
+        let table = |(at, targets): &(u64, &[u64])| JumpTable {
+            jump: Address(start),
+            table: Address(*at),
+            entry_bytes: 4,
+            targets: targets.iter().copied().map(Address).collect(),
+        };
+        FunctionGraph {
+            address: Address(start),
+            parts: parts.iter().map(part).collect(),
+            entries: vec![Address(start)],
+            blocks: instructions.iter().map(block).collect(),
+            jump_tables: tables.iter().map(table).collect(),
+        }
+    }
+
+    fn score(listed: &[u64], graphs: Vec<FunctionGraph>) -> Score {
+        let truth = truth();
+        let mut judge = Judge::new(&truth);
+        listed.iter().for_each(|start| judge.listed(*start));
+        graphs.into_iter().for_each(|g| judge.graph(g));
+        judge.verdict().score
+    }
+
+    const RIGHT_TABLE: (u64, &[u64]) = (0x100, &[0x12, 0x14, 0x12]);
+
+    fn right_f() -> FunctionGraph {
+        graph(0x10, &[0x10..0x16, 0x40..0x44], &[0x10, 0x12, 0x40], &[RIGHT_TABLE])
+    }
+
+    #[test]
+    fn all_right() {
+        // Padding inside a part and a stub in the list are no mistakes.
+        let g = graph(0x20, &[0x20..0x30], &[0x20, 0x22], &[]);
+        let score = score(&[0x10, 0x20, 0x80], vec![right_f(), g]);
+        assert_eq!((score.found_starts, score.true_starts, score.false_starts, score.listed_starts), (2, 2, 0, 2));
+        assert_eq!((score.right_extents, score.extents), (2, 2));
+        assert_eq!((score.exact_tables, score.tables, score.wrong_targets), (1, 1, 0));
+        assert_eq!((score.instructions, score.wrong_boundaries), (5, 0));
+    }
+
+    #[test]
+    fn starts() {
+        let score = score(&[0x10, 0x40], vec![]);
+        assert_eq!((score.found_starts, score.true_starts, score.false_starts, score.listed_starts), (1, 2, 1, 2));
+    }
+
+    #[test]
+    fn extents() {
+        let without_cold = graph(0x10, &[0x10..0x16], &[], &[]);
+        let too_long = graph(0x20, &[0x20..0x24, 0x40..0x44], &[], &[]);
+        let score = score(&[0x10, 0x20], vec![without_cold, too_long]);
+        assert_eq!((score.right_extents, score.extents), (0, 2));
+    }
+
+    #[test]
+    fn tables() {
+        let with = |tables: &[(u64, &[u64])]| score(&[], vec![graph(0x10, &[], &[], tables)]);
+        let outcome = |score: Score| (score.exact_tables, score.tables, score.wrong_targets);
+        assert_eq!(outcome(with(&[])), (0, 1, 0));
+        assert_eq!(outcome(with(&[(0x100, &[0x12, 0x14])])), (0, 1, 0));
+        assert_eq!(outcome(with(&[(0x100, &[0x12, 0x14, 0x12, 0x22])])), (0, 1, 1));
+        assert_eq!(outcome(with(&[(0x200, &[0x12])])), (0, 1, 1));
+        assert_eq!(outcome(with(&[RIGHT_TABLE, (0x100, &[0x12])])), (0, 1, 0));
+    }
+
+    #[test]
+    fn boundaries() {
+        let score = score(&[], vec![graph(0x10, &[], &[0x10, 0x11, 0x50], &[])]);
+        assert_eq!((score.instructions, score.wrong_boundaries), (3, 2));
+    }
+}

@@ -38,6 +38,12 @@ impl Boundaries {
         Ok(Boundaries { instructions })
     }
 
+    /// Instructions at given places, and whether each is padding.
+    #[cfg(test)]
+    pub(in super::super) fn at(instructions: &[(u64, bool)]) -> Boundaries {
+        Boundaries { instructions: instructions.to_vec() }
+    }
+
     pub(in super::super) fn contains(&self, address: u64) -> bool {
         self.instructions.binary_search_by_key(&address, |(at, _)| *at).is_ok()
     }

@@ -82,6 +82,18 @@ impl Functions {
         Ok(functions)
     }
 
+    /// Functions of given names and parts.
+    #[cfg(test)]
+    pub(in super::super) fn of(functions: &[(&str, &[Range<u64>])]) -> Functions {
+        let mut made = Functions::default();
+        for (name, parts) in functions {
+            let function = Function { name: name.to_string(), parts: parts.to_vec(), holds_entries: false };
+            made.by_start.insert(parts[0].start, function);
+        }
+        made.finish();
+        made
+    }
+
     fn add(&mut self, name: String, range: Range<u64>) {
         let function = self.by_start.entry(range.start).or_insert_with(|| Function {
             name,

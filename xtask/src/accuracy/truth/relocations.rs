@@ -101,3 +101,47 @@ fn table_at(
     }
     (!targets.is_empty()).then_some(Table { entry_bytes, targets, copied: false })
 }
+
+#[cfg(test)]
+#[allow(clippy::single_range_in_vec_init)] // one part is meant, not a list of addresses
+mod tests {
+    use super::*;
+
+    fn found(start: u64, words: &[(u64, Word)], references: &[u64]) -> Option<Vec<u64>> {
+        let functions = Functions::of(&[("f", &[0x10..0x20, 0x80..0x90]), ("g", &[0x20..0x30])]);
+        let table =
+            table_at(start, &words.iter().copied().collect(), &references.iter().copied().collect(), &functions);
+        table.map(|table| table.targets)
+    }
+
+    /// A word of a table at 0x100 that leads to `target`.
+    fn distance(target: u64) -> Word {
+        Word::Distance(target.wrapping_sub(0x100) as i64)
+    }
+
+    #[test]
+    fn a_table_ends_where_words_leave_the_function() {
+        let words = [(0x100, distance(0x12)), (0x104, distance(0x84)), (0x108, distance(0x22))];
+        assert_eq!(found(0x100, &words, &[0x100]), Some(vec![0x12, 0x84]));
+    }
+
+    #[test]
+    fn a_table_ends_where_the_next_one_starts() {
+        let words = [(0x100, distance(0x12)), (0x104, distance(0x14)), (0x108, distance(0x16))];
+        assert_eq!(found(0x100, &words, &[0x100, 0x108]), Some(vec![0x12, 0x14]));
+    }
+
+    #[test]
+    fn addresses_of_functions_are_no_table() {
+        let words = [(0x100, Word::Address(0x10)), (0x108, Word::Address(0x20))];
+        assert_eq!(found(0x100, &words, &[0x100]), None);
+        let labels = [(0x100, Word::Address(0x12)), (0x108, Word::Address(0x84))];
+        assert_eq!(found(0x100, &labels, &[0x100]), Some(vec![0x12, 0x84]));
+    }
+
+    #[test]
+    fn words_of_another_size_end_a_table() {
+        let words = [(0x100, distance(0x12)), (0x104, Word::Address(0x14))];
+        assert_eq!(found(0x100, &words, &[0x100]), Some(vec![0x12]));
+    }
+}
