@@ -1,5 +1,7 @@
 //! From a plan to bytes: clones of functions with what was added, and the ways that lead to them.
 
+mod map;
 mod patch;
 
+pub use map::{Aside, MovedPiece, Span};
 pub use patch::{Chunk, ChunkKind, NewSection, NewSymbol, Overwrite, Patch, Repoint};
