@@ -74,17 +74,22 @@ pub struct OutOfReach {
 }
 
 pub trait Edit: Send + Sync {
-    /// How the instruction at the start of `code` depends on its place.
-    fn movable(&self, code: &[u8], at: Svma) -> Movable;
+    /// Shows `visit` each instruction of `code`: its length, and how it depends on its place. `code` is made of whole
+    /// instructions.
+    fn walk(&self, code: &[u8], at: Svma, visit: &mut dyn FnMut(usize, Movable));
 
     /// Writes the direct jump, branch or call at the start of `code` anew, to reach near or far. Returns the field for
     /// its target. (A branch that exists in a near form only becomes a near one around a far jump.)
     fn transfer(&self, code: &[u8], reach: Reach, out: &mut Vec<u8>) -> Field;
 
+    /// The length of an instruction at the start of `code` that must stay first where pointers lead to, because the
+    /// machine may check for it; 0 if there is none.
+    fn landing_mark(&self, code: &[u8]) -> usize;
+
     fn jump(&self, reach: Reach, out: &mut Vec<u8>) -> Field;
 
-    /// Adds one to a 64-bit counter. Returns the fields for a shared counter's address.
-    fn count(&self, counter: Counter, free: Free, out: &mut Vec<u8>) -> Vec<Field>;
+    /// Adds one to a 64-bit counter. `fields` gets those for a shared counter's address.
+    fn count(&self, counter: Counter, free: Free, out: &mut Vec<u8>, fields: &mut Vec<Field>);
 
     /// Fills a field of `code`, which stands at `at`, so that it refers to `to`.
     fn fill(&self, code: &mut [u8], at: Svma, field: Field, to: Svma) -> Result<(), OutOfReach>;
