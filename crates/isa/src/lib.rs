@@ -142,11 +142,15 @@ pub fn decode_one(isa: &dyn Isa, code: &[u8], at: Svma) -> Result<Insn, DecodeEr
     found.ok_or(DecodeError::Truncated { at })
 }
 
-/// The instruction set of an ELF machine number (`EM_*`), if Lancet knows it.
+/// Every instruction set that Lancet knows, with its ELF machine number (`EM_*`).
+const KNOWN: &[(u16, &'static dyn Isa)] = &[(62, &x86_64::X86_64), (106, &blackfin::Blackfin)];
+
+/// The instruction set of an ELF machine number, if Lancet knows it.
 pub fn for_elf_machine(machine: u16) -> Option<&'static dyn Isa> {
-    match machine {
-        62 => Some(&x86_64::X86_64),
-        106 => Some(&blackfin::Blackfin),
-        _ => None,
-    }
+    KNOWN.iter().find(|(number, _)| *number == machine).map(|(_, isa)| *isa)
+}
+
+/// All instruction sets that Lancet knows.
+pub fn all() -> impl Iterator<Item = &'static dyn Isa> {
+    KNOWN.iter().map(|(_, isa)| *isa)
 }

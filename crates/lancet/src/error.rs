@@ -1,5 +1,6 @@
 //! What can go wrong between a request and its answer. One line each, that names the file or process.
 
+use lancet_blackfin_sim::SimError;
 use lancet_engine::image::ImageError;
 use lancet_isa::Svma;
 
@@ -7,6 +8,13 @@ use lancet_isa::Svma;
 pub enum Error {
     #[error(transparent)]
     Image(#[from] ImageError),
+    #[error("{path}: {cause}")]
+    File { path: String, cause: std::io::Error },
+    /// Of several lines if the program stopped: its registers follow.
+    #[error("{program}: {cause}")]
+    Simulation { program: String, cause: SimError },
+    #[error("{program}: it did not end within {limit} instructions")]
+    SimulationLimit { program: String, limit: u64 },
     #[error("{subject}: no function {query}{}", suggestion(near))]
     NoSuchFunction {
         subject: String,

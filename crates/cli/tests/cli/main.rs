@@ -4,6 +4,8 @@ mod bad_input;
 mod golden;
 mod options;
 mod process;
+mod raw;
+mod sim;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;

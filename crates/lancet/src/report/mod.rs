@@ -9,7 +9,9 @@
 //! | [`loops`] | the loop forest of a function |
 //! | [`cfg`] | blocks, edges, exits and jump tables of a function |
 //! | [`disasm`] | a function's instructions by block |
+//! | [`raw`] | the instructions of a memory dump |
 //! | [`drawing`], [`layout`], [`dot`] | pictures of a control-flow graph |
+//! | [`sim`] | what a simulated run came to |
 //! | [`words`], [`text`], [`json`] | what they share |
 
 pub mod cfg;
@@ -20,6 +22,8 @@ pub mod functions;
 pub mod json;
 pub mod layout;
 pub mod loops;
+pub mod raw;
+pub mod sim;
 pub mod text;
 pub mod words;
 
