@@ -53,9 +53,23 @@ fn round(flags: &[&str], expected: Hook, says: &str) {
 }
 
 const SOME: Hook = Hook::Init { old: Some(lancet_isa::Svma(0)) };
+const NONE: Hook = Hook::Init { old: None };
+
 #[test]
 fn with_an_initializer() {
     round(&["-DCONSTRUCTOR"], SOME, "constructed 42\n");
+}
+
+/// The dynamic section has spare entries at its end.
+#[test]
+fn without_an_initializer() {
+    round(&["-nostartfiles", "-DCONSTRUCTOR"], NONE, "constructed 42\n");
+}
+
+/// This linker leaves no spare entry: the dynamic section moves.
+#[test]
+fn without_an_initializer_or_room_for_one() {
+    round(&["-nostartfiles", "-fuse-ld=lld"], NONE, "42\n");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use object::elf;
 
 use super::edits::{Edits, Hook};
 use super::headers::Headers;
-use super::raw::{FileHeader, Section, Segment};
+use super::raw::{Dynamic, FileHeader, Section, Segment};
 use super::room::{self, Block, Room, Tactic, next_congruent};
 use super::sections::{self, Placed, Sections};
 use super::{SinkError, size_in_memory};
@@ -21,11 +21,12 @@ const READ: u64 = elf::PF_R.0 as u64;
 /// A new table may stand this far behind the rest of the file. The gap takes no room on the disk, but in memory.
 const WIDEST_GAP: u64 = 1 << 30;
 
-/// A block that moved: its new address and file offset.
+/// A block that moved: its new address and file offset, and how much larger it is.
 struct Moved {
     block: Block,
     at: u64,
     offset: u64,
+    grown: u64,
 }
 
 impl Moved {
@@ -39,6 +40,8 @@ pub(super) struct Output<'a> {
     image: &'a Image,
     headers: &'a Headers,
     room: Room,
+    /// A `DT_INIT` that the dynamic section has no entry for yet.
+    new_init: Option<u64>,
     page: u64,
     bytes: Vec<u8>,
     /// What stood where there is room now.
@@ -61,15 +64,17 @@ impl<'a> Output<'a> {
         let mut edits = Edits { image, headers, bytes: &mut bytes };
         patch.overwrites.iter().try_for_each(|overwrite| edits.overwrite(overwrite))?;
         edits.repoint(&patch.repoints)?;
+        let mut new_init = None;
         if let Some(to) = patch.start_up {
             match Hook::of(image, headers)? {
                 Hook::Entry { .. } => file.entry = to.0,
-                Hook::Init { .. } => edits.hook_init(to),
+                Hook::Init { .. } => new_init = (!edits.hook_init(to)).then_some(to.0),
             }
         }
         let has_frames = headers.segments.iter().any(|segment| segment.is(elf::PT_GNU_EH_FRAME));
         let new_frames = usize::from(patch.eh_frame_hdr.is_some() && !has_frames);
-        let room = Room::find(headers, &bytes, patch.chunks.len() + new_frames);
+        let added = patch.chunks.len() + new_frames + usize::from(new_init.is_some());
+        let room = Room::find(headers, &bytes, added);
         let (kept, payload) = extent(headers, image.data());
         bytes.truncate(kept.max(room.cleared.end as usize));
         Ok(Output {
@@ -77,6 +82,7 @@ impl<'a> Output<'a> {
             headers,
             page: headers.page(),
             room,
+            new_init,
             bytes,
             cleared: Vec::new(),
             payload,
@@ -101,11 +107,17 @@ impl<'a> Output<'a> {
         let cleared = self.room.cleared.start as usize..self.room.cleared.end as usize;
         self.cleared = self.bytes[cleared.clone()].to_vec();
         self.bytes[cleared].fill(0);
+        let (table, end) = (self.headers.segment_table(), self.room.cleared.end);
+        let around = |load: &&mut Segment| load.is(elf::PT_LOAD) && load.span().contains(&table.start);
+        if let Some(load) = self.segments.iter_mut().find(around).filter(|load| load.span().end < end) {
+            let size = end - load.offset;
+            (load.file_size, load.mem_size) = (size, size);
+        }
         for (block, offset) in std::mem::take(&mut self.room.slid) {
             let contents = self.contents(&block).to_vec();
             self.bytes[offset as usize..offset as usize + contents.len()].copy_from_slice(&contents);
             let at = block.at.wrapping_sub(block.span.start).wrapping_add(offset);
-            self.moved.push(Moved { block, at, offset });
+            self.moved.push(Moved { block, at, offset, grown: 0 });
         }
     }
 
@@ -192,7 +204,8 @@ impl<'a> Output<'a> {
         if !contents.is_empty() {
             let offset = self.append(start, &contents);
             self.add_load(READ, start, offset, contents.len() as u64, contents.len() as u64);
-            let moved = places.into_iter().map(|(block, at)| Moved { block, at, offset: offset + (at - start) });
+            let moved =
+                places.into_iter().map(|(block, at)| Moved { block, at, offset: offset + (at - start), grown: 0 });
             self.moved.extend(moved);
         }
         self.update_references();
@@ -207,13 +220,33 @@ impl<'a> Output<'a> {
             }
         }
         let codec = self.headers.codec;
-        for (tag, _) in room::TABLES {
-            let Some((entry, value)) = self.headers.dynamic(tag) else { continue };
+        for table in room::TABLES {
+            let Some((entry, value)) = self.headers.dynamic(table.tag) else { continue };
             if let Some(to) = self.new_address(value) {
                 // In bounds: the entry was read from there, and all that is loaded is kept.
                 let _ = codec.put_word(&mut self.bytes, entry + codec.word_bytes(), to);
             }
         }
+    }
+
+    /// Moves the dynamic section to a writable segment of its own if it has to have one entry more. The loader finds it
+    /// by its program header; what it leaves behind is a copy that nobody reads.
+    pub fn grow_dynamic(&mut self) {
+        let codec = self.headers.codec;
+        let Some(init) = self.new_init else { return };
+        let Some(index) = self.segments.iter().position(|segment| segment.is(elf::PT_DYNAMIC)) else { return };
+        let mut entries = vec![Dynamic::init(init)];
+        // Read once more: some of them were updated.
+        entries.extend(self.headers.dynamic.iter().filter_map(|&(at, _)| codec.read::<Dynamic>(&self.bytes, at)));
+        let contents = codec.encode(&entries);
+        let (at, size) = (self.next_address(), contents.len() as u64);
+        let offset = self.append(at, &contents);
+        let segment = &mut self.segments[index];
+        let block = Block::of(segment, false);
+        (segment.at, segment.physical, segment.offset) = (at, at, offset);
+        (segment.file_size, segment.mem_size) = (size, size);
+        self.moved.push(Moved { block, at, offset, grown: codec.size_of::<Dynamic>() as u64 });
+        self.add_load(READ_WRITE, at, offset, size, size);
     }
 
     fn new_address(&self, at: u64) -> Option<u64> {
@@ -298,6 +331,7 @@ impl<'a> Output<'a> {
             Some(moved) => {
                 let inside = section.at - moved.block.at;
                 (section.at, section.offset) = (moved.at + inside, moved.offset + inside);
+                section.size += moved.grown;
             }
             None => section.offset = section.offset.saturating_add(self.shift),
         };

@@ -196,6 +196,8 @@ impl<'a> Sections<'a> {
             None if symbols.is_empty() => return Ok(()),
             None => self.add_symbol_table(),
         };
+        // Written anew even if no name is added: its old place is cut off with the rest.
+        self.strings(strings);
         let mut entries = match self.headers.sections.get(table) {
             Some(section) => bytes_of(self.image, section).to_vec(),
             None => codec.encode(&[Symbol::default()]),
