@@ -132,7 +132,7 @@ fn check<'p>(image: &Image, headers: &Headers, patch: &'p Patch) -> Result<Vec<&
         let what = "start-up code outside of the new code".to_owned();
         return Err(SinkError::BadPatch { name: image.name().to_owned(), at, what });
     }
-    if headers.segments.len() + chunks.len() + 4 >= MOST_SEGMENTS {
+    if headers.segments.len() + chunks.len() + 5 >= MOST_SEGMENTS {
         return Err(cannot("it would have too many program headers"));
     }
     Ok(chunks)

@@ -10,7 +10,7 @@ use super::raw::{Dynamic, FileHeader, Section, Segment};
 use super::room::{self, Block, Room, Tactic, next_congruent};
 use super::sections::{self, Placed, Sections};
 use super::{SinkError, size_in_memory};
-use crate::image::Image;
+use crate::image::{Image, Kind};
 use crate::layout::{Chunk, ChunkKind, Patch};
 use crate::program::Part;
 
@@ -169,10 +169,9 @@ impl<'a> Output<'a> {
         for chunk in chunks {
             let offset = self.append(chunk.at.0, &chunk.bytes);
             let (file_size, mem_size) = (chunk.bytes.len() as u64, size_in_memory(chunk));
-            let executable = chunk.kind == ChunkKind::Code;
-            let flags = if executable { READ_EXECUTE } else { READ_WRITE };
+            let flags = if chunk.kind == ChunkKind::Code { READ_EXECUTE } else { READ_WRITE };
             self.add_load(flags, chunk.at.0, offset, file_size, mem_size);
-            self.chunks.push(Placed { at: chunk.at.0, offset, file_size, mem_size, executable });
+            self.chunks.push(Placed { at: chunk.at.0, offset, file_size, mem_size, flags });
         }
     }
 
@@ -283,12 +282,20 @@ impl<'a> Output<'a> {
     }
 
     /// Adds a segment for the table if it needs one, and lets `PT_PHDR` say where it is.
+    ///
+    /// GNU `strip` writes such a table right behind the last section before it, aligned or not. So that section is one
+    /// that ends at a page.
     pub fn place_table(&mut self) -> Result<(), SinkError> {
         let entry = self.headers.codec.size_of::<Segment>();
         let mut moved_to = None;
         if self.room.tactic == Tactic::NewTable {
+            let (before, offset) = self.place_for_table()?;
+            let page = self.page;
+            self.bytes.resize((offset + page) as usize, 0);
+            self.add_load(READ, before, offset, page, page);
+            self.chunks.push(Placed { at: before, offset, file_size: page, mem_size: page, flags: READ });
+            let (at, offset) = (before + page, offset + page);
             let size = (self.segments.len() + 1) * entry;
-            let (at, offset) = self.place_for_table()?;
             self.bytes.resize(offset as usize + size, 0);
             self.add_load(READ, at, offset, size as u64, size as u64);
             self.file.segments_at = offset;
@@ -304,11 +311,15 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// The address and the file offset of a new table: as far from each other as the first segment's.
+    /// The address and the file offset of the page before a new table: as far from each other as the first segment's if the kernel may
+    /// start this file.
     fn place_for_table(&self) -> Result<(u64, u64), SinkError> {
+        let free = self.bytes.len().next_multiple_of(self.page as usize) as u64;
+        if self.image.kind() == Kind::SharedLibrary && !self.segments.iter().any(|it| it.is(elf::PT_INTERP)) {
+            return Ok((self.next_address(), free));
+        }
         let first = self.headers.first_load();
         let distance = first.map_or(0, |first| first.at.wrapping_sub(first.offset));
-        let free = self.bytes.len().next_multiple_of(self.page as usize) as u64;
         let offset = self.next_address().wrapping_sub(distance).max(free);
         if offset - free > WIDEST_GAP || !distance.is_multiple_of(self.page) {
             let what = "there is no room for more program headers".to_owned();
@@ -336,6 +347,9 @@ impl<'a> Output<'a> {
             None => section.offset = section.offset.saturating_add(self.shift),
         };
         let mut sections = Sections::new(self.image, self.headers, place);
+        if let Some(dynamic) = self.moved.iter().find(|moved| moved.grown != 0) {
+            sections.add_copy(&dynamic.block);
+        }
         sections.add_chunks(patch, &self.chunks, &self.bytes)?;
         sections.add_symbols(&patch.symbols, |at| self.new_address(at))?;
         (self.file.sections_at, self.file.sections, self.file.names) = sections.finish(&mut self.bytes)?;

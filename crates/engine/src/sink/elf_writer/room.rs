@@ -2,8 +2,8 @@
 //!
 //! The table of program headers stands right behind the file header, and something stands right behind the table.
 //! Loaders find the table in memory by three ways that must agree: older kernels tell a program that it is at
-//! `load address + e_phoff`, newer ones look up the segment that has it, and `PT_PHDR` states it. GNU `strip` and
-//! `objcopy` know a fourth: they always write the table behind the file header, whatever stood there.
+//! `load address + e_phoff`, newer ones (Linux 5.18) look up the segment that has it, and `PT_PHDR` states it. GNU
+//! `strip` and `objcopy` write the table anew, behind the file header or the last section before it.
 //!
 //! [`Tactic::InPlace`] satisfies all. The table grows where it is, and what stands behind it makes room:
 //!
@@ -19,7 +19,8 @@
 //! [`Tactic::Prepended`]: a program at a fixed address grows downwards by a page, with the headers in it.
 //!
 //! [`Tactic::NewTable`]: the table goes to a segment of its own behind everything, at a file offset as far from its
-//! address as the first segment's is, which older kernels rely on. GNU `strip` does not get along with it.
+//! address as the first segment's is, which older kernels rely on. No kernel has to find a library's table, so there
+//! that distance does not matter.
 
 use std::ops::Range;
 
