@@ -6,12 +6,16 @@
 #![forbid(unsafe_code)]
 
 mod cfg;
+mod diff;
 mod disasm;
 mod functions;
 mod loops;
 mod output;
+mod profile;
 mod progress;
+mod sampling;
 mod sim;
+mod stat;
 mod subject;
 
 use std::io;
@@ -45,7 +49,8 @@ Examples:
   lancet loops /usr/bin/bash
   lancet cfg /usr/lib/x86_64-linux-gnu/libc.so.6 qsort_r --format svg > qsort.svg
   lancet disasm --pid 1234 malloc
-  lancet sim --stats decoder.elf";
+  lancet sim --stats decoder.elf
+  lancet profile --pid 1234 --seconds 5";
 
 #[derive(Subcommand)]
 enum Command {
@@ -54,6 +59,9 @@ enum Command {
     Cfg(cfg::Args),
     Disasm(disasm::Args),
     Sim(sim::Args),
+    Profile(profile::Args),
+    Diff(diff::Args),
+    Stat(stat::Args),
 }
 
 fn main() -> ExitCode {
@@ -85,6 +93,9 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             drop(output);
             return sim::run(&args);
         }
+        Command::Profile(args) => profile::run(args, &mut output)?,
+        Command::Diff(args) => diff::run(args, &mut output)?,
+        Command::Stat(args) => stat::run(args, &mut output)?,
     }
     output.finish()?;
     Ok(ExitCode::SUCCESS)

@@ -5,6 +5,7 @@
 //! prints, exits or knows the command line.
 #![forbid(unsafe_code)]
 
+pub mod collect;
 pub mod image;
 pub mod layout;
 pub mod plan;

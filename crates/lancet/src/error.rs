@@ -1,6 +1,7 @@
 //! What can go wrong between a request and its answer. One line each, that names the file or process.
 
 use lancet_blackfin_sim::SimError;
+use lancet_engine::collect::CollectError;
 use lancet_engine::image::ImageError;
 use lancet_isa::Svma;
 
@@ -15,6 +16,8 @@ pub enum Error {
     Simulation { program: String, cause: SimError },
     #[error("{program}: it did not end within {limit} instructions")]
     SimulationLimit { program: String, limit: u64 },
+    #[error(transparent)]
+    Collect(#[from] CollectError),
     #[error("{subject}: no function {query}{}", suggestion(near))]
     NoSuchFunction {
         subject: String,
