@@ -2,10 +2,12 @@
 
 mod bad_input;
 mod golden;
+mod live;
 mod options;
 mod process;
 mod raw;
 mod sim;
+mod profile;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
