@@ -5,6 +5,7 @@
 
 use crate::addr::Svma;
 use crate::regs::RegSet;
+use crate::runtime::{RunTime, RunTimePlaces};
 
 /// How an instruction depends on where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +74,14 @@ pub struct OutOfReach {
     pub to: Svma,
 }
 
+/// New code could not be written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("new code for {at} cannot be encoded: {why}")]
+pub struct EncodeError {
+    pub at: Svma,
+    pub why: String,
+}
+
 pub trait Edit: Send + Sync {
     /// Shows `visit` each instruction of `code`: its length, and how it depends on its place. `code` is made of whole
     /// instructions.
@@ -90,6 +99,13 @@ pub trait Edit: Send + Sync {
 
     /// Adds one to a 64-bit counter. `fields` gets those for a shared counter's address.
     fn count(&self, counter: Counter, free: Free, out: &mut Vec<u8>, fields: &mut Vec<Field>);
+
+    /// To stand behind a call that may have returned in a new process: if it did, calls the run-time code for that,
+    /// whose address the field wants.
+    fn check_fork(&self, out: &mut Vec<u8>) -> Field;
+
+    /// The code that keeps counters in a file. Its length depends on nothing but the kind of start-up.
+    fn run_time(&self, places: &RunTimePlaces) -> Result<RunTime, EncodeError>;
 
     /// Fills a field of `code`, which stands at `at`, so that it refers to `to`.
     fn fill(&self, code: &mut [u8], at: Svma, field: Field, to: Svma) -> Result<(), OutOfReach>;

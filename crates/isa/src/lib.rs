@@ -18,6 +18,7 @@ mod elf;
 mod facts;
 mod insn;
 mod regs;
+pub mod runtime;
 pub mod value;
 mod x86_64;
 

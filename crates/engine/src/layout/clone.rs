@@ -15,6 +15,7 @@
 use lancet_isa::edit::{Counter, Edit, Free, Movable};
 use lancet_isa::{RegSet, Svma, Target, decode_one};
 
+use super::fork::Forks;
 use super::map::MovedPiece;
 use super::piece::{Addresses, Dest, Label, Piece};
 use super::survey::Survey;
@@ -41,6 +42,8 @@ pub(super) struct Around<'a> {
     pub survey: &'a Survey,
     pub plan: &'a Plan,
     pub counters: Counters,
+    /// Where calls lead that may return in a new process.
+    pub forks: &'a Forks,
 }
 
 impl Around<'_> {
@@ -255,6 +258,10 @@ impl Maker<'_> {
                     self.piece.transfer(self.around.edit, code, to);
                 }
                 _ => self.copy(code, movable),
+            }
+            if self.around.forks.contains(call.to) {
+                let edit = self.around.edit;
+                self.piece.code(|out| Some((edit.check_fork(out), Dest::Forked)));
             }
             match call.returns {
                 true => self.go_on(id, next, Svma(at)),
@@ -500,6 +507,7 @@ pub(super) struct Places<'a> {
     /// By clone and piece.
     pub addresses: &'a [Vec<Svma>],
     pub counters: Svma,
+    pub forked: Svma,
     pub program: &'a Program,
 }
 
@@ -527,6 +535,7 @@ impl Addresses for Seen<'_> {
     fn of(&self, dest: Dest) -> Svma {
         let known = match dest {
             Dest::Old(at) => Some(at),
+            Dest::Forked => Some(self.places.forked),
             Dest::Counter(CounterId(i)) => Some(self.places.counters + 8 * u64::from(i)),
             Dest::There { piece, label } => self.places.label(self.clone, piece, label),
             Dest::Clone(id) => {

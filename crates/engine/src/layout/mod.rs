@@ -11,26 +11,32 @@
 
 mod clone;
 mod conventions;
+mod fork;
 mod map;
 mod patch;
 mod piece;
 mod redirect;
+mod run_time;
 mod survey;
 mod tables;
 
 use lancet_isa::Svma;
-use lancet_isa::edit::{Edit, OutOfReach, Reach};
+use lancet_isa::edit::{Edit, EncodeError, OutOfReach, Reach};
+use lancet_isa::runtime::StartUp;
 use rayon::prelude::*;
 
 pub use clone::Counters;
 pub use map::{Aside, MovedPiece, Span};
 pub use patch::{Chunk, ChunkKind, NewSection, NewSymbol, Overwrite, Patch, Repoint};
+pub use run_time::shard_len;
 pub use survey::{Obstacle, Survey};
 
 use crate::plan::Plan;
 use crate::program::{FuncId, Part, Program};
 use clone::{Around, FuncClone, Places, body_of};
+use fork::Forks;
 use redirect::Redirect;
+use run_time::RunTimeMaker;
 use tables::Change;
 
 /// Memory pages are no smaller.
@@ -40,6 +46,10 @@ pub const PAGE: u64 = 4096;
 pub enum LayoutError {
     #[error("{0}: new code is too far from the old")]
     TooFar(#[from] OutOfReach),
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+    #[error("the path of the counts file has {len} bytes: that is too long")]
+    LongPath { len: usize },
     #[error("the function at {at} cannot be edited: {why}")]
     NotEditable { at: Svma, why: Obstacle },
 }
@@ -55,51 +65,104 @@ pub struct Layout {
 /// What layout needs to know beside the program and the plan.
 pub struct Frame<'a> {
     pub survey: &'a Survey,
-    /// The first address for new code.
+    /// The first address for new code: at the start of a page.
     pub code_at: Svma,
-    /// Where counters are, given where the new code ends.
-    pub counters: Counters,
+    pub keep: Option<Keep<'a>>,
 }
 
-/// Lays out all functions of the plan. Shared counters stand from `counters_at` of the end of the code on.
+/// How counters are kept in a file: see [`lancet_isa::runtime`].
+#[derive(Clone, Copy, Debug)]
+pub struct Keep<'a> {
+    pub start_up: StartUp,
+    /// At most a page: the header of the file.
+    pub header: &'a [u8],
+    /// The path of the file.
+    pub path: &'a [u8],
+    /// Something to remember in the image, for whoever reads the file.
+    pub notes: &'a [u8],
+}
+
+/// Lays out all functions of the plan.
 pub fn lay_out(
     program: &Program,
     edit: &'static dyn Edit,
     plan: &Plan,
     frame: &Frame<'_>,
-    counters_at: &dyn Fn(Svma) -> Svma,
 ) -> Result<Layout, LayoutError> {
-    let around = Around { program, edit, survey: frame.survey, plan, counters: frame.counters };
+    let forks = if frame.keep.is_some() { Forks::of(program) } else { Forks::default() };
+    let around = Around { program, edit, survey: frame.survey, plan, counters: Counters::Shared, forks: &forks };
     let planned: Vec<FuncId> = plan.funcs().map(|(id, _)| id).collect();
     for id in &planned {
         if let Some(why) = frame.survey.obstacle(*id) {
             return Err(LayoutError::NotEditable { at: program.func(*id).entry, why: why.clone() });
         }
     }
-    let clones: Vec<FuncClone> =
-        planned.par_iter().filter_map(|id| plan.of(*id).map(|plan| clone::make(&around, *id, plan))).collect();
-    let (addresses, end) = assign(&clones, frame.code_at);
+    let run_time = frame.keep.map(|keep| RunTimeMaker::new(edit, frame.code_at, keep, plan.counters())).transpose()?;
+    let clones_at = run_time.as_ref().map_or(frame.code_at, |maker| maker.code_end());
+    let clones: Vec<FuncClone> = planned
+        .par_iter()
+        .filter_map(|id| plan.of(*id).map(|plan| clone::make(&around, *id, plan)))
+        .collect();
+    let (addresses, clones_end) = assign(&clones, clones_at);
+    let tables_at = Svma(clones_end.0.next_multiple_of(16));
+    let notes_at = tables_at;
+    let notes = frame.keep.map_or(&[][..], |keep| keep.notes);
+    let data_at = Svma((notes_at.0 + notes.len() as u64).next_multiple_of(PAGE));
     let mut clone_of = vec![u32::MAX; program.funcs().len()];
     clones.iter().enumerate().for_each(|(i, clone)| clone_of[clone.id.0 as usize] = i as u32);
-    let places =
-        Places { clones: &clones, clone_of: &clone_of, addresses: &addresses, counters: counters_at(end), program };
+    let mut layout = Layout::default();
+    let mut code = Vec::with_capacity((data_at - frame.code_at) as usize);
+    let (mut counters, mut forked) = (data_at, data_at);
+    if let Some(maker) = &run_time {
+        let made = maker.make(data_at, &mut code)?;
+        (counters, forked) = (made.counters, made.forked);
+        layout.patch.start_up = Some(made.start_up);
+        layout.patch.chunks.push(made.data);
+    }
+    let places = Places { clones: &clones, clone_of: &clone_of, addresses: &addresses, counters, forked, program };
     let emitted: Result<Vec<_>, OutOfReach> =
         (0..clones.len()).into_par_iter().map(|i| clone::emit(&around, &places, i)).collect();
     let mut pieces: Vec<(MovedPiece, Vec<u8>)> = emitted?.into_iter().flatten().collect();
     pieces.sort_by_key(|(piece, _)| piece.new_start);
-    let mut code = Vec::with_capacity((end - frame.code_at) as usize);
+    let pad_to = |at: Svma, code: &mut Vec<u8>| edit.pad((at - frame.code_at) as usize - code.len(), code);
     for (piece, bytes) in &pieces {
-        edit.pad((piece.new_start - frame.code_at) as usize - code.len(), &mut code);
+        pad_to(piece.new_start, &mut code);
         code.extend_from_slice(bytes);
     }
-    let mut layout = Layout::default();
+    pad_to(notes_at, &mut code);
+    code.extend_from_slice(notes);
+    let part = |start, end| Part { start, end };
+    let mut sections = vec![(".lancet.text", part(frame.code_at, clones_end))];
+    sections.push((NOTES_SECTION, part(notes_at, notes_at + notes.len() as u64)));
+    let sections = sections.into_iter().filter(|(_, range)| range.size() > 0);
+    layout.patch.sections.extend(sections.map(|(name, range)| NewSection { name, range }));
     layout.pieces = pieces.into_iter().map(|(piece, _)| piece).collect();
     layout.patch.chunks.push(Chunk { at: frame.code_at, bytes: code, kind: ChunkKind::Code });
+    layout.patch.symbols = symbols(program, &layout.pieces);
     for id in &planned {
         redirect(&around, &places, *id, &mut layout.patch)?;
         tables(&around, &places, *id, &mut layout.patch)?;
     }
     Ok(layout)
+}
+
+/// The section of the output that has [`Keep::notes`].
+pub const NOTES_SECTION: &str = ".lancet.notes";
+
+/// Names for the clones of functions that have names.
+fn symbols(program: &Program, pieces: &[MovedPiece]) -> Vec<NewSymbol> {
+    let name = |piece: &MovedPiece| {
+        let func = program.func(piece.func);
+        let name = program.symbol_name(func)?;
+        let is_main = piece.old_start <= func.entry && func.entry < piece.old_end;
+        let suffix = if is_main { "" } else { ".cold" };
+        Some(NewSymbol {
+            name: format!("{name}{suffix}.lancet"),
+            at: piece.new_start,
+            size: piece.new_end - piece.new_start,
+        })
+    };
+    pieces.par_iter().filter_map(name).collect()
 }
 
 /// Addresses of all pieces by clone, in the order of the old code, and where they end.
@@ -179,9 +242,4 @@ fn tables(around: &Around<'_>, places: &Places<'_>, id: FuncId, patch: &mut Patc
         }
     }
     Ok(())
-}
-
-/// The bytes that a code chunk takes, as a part.
-pub fn extent(chunk: &Chunk) -> Part {
-    Part { start: chunk.at, end: chunk.at + chunk.bytes.len() as u64 }
 }

@@ -32,6 +32,8 @@ pub(super) enum Dest {
     /// Where the input has it.
     Old(Svma),
     Counter(CounterId),
+    /// The run-time code for new processes.
+    Forked,
 }
 
 /// The addresses that emitting needs.

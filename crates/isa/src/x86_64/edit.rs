@@ -8,7 +8,8 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKi
 use super::X86_64;
 use super::decode::one;
 use super::facts::FACTS;
-use crate::edit::{Counter, Edit, Field, FieldKind, Free, Movable, OutOfReach, Reach};
+use crate::edit::{Counter, Edit, EncodeError, Field, FieldKind, Free, Movable, OutOfReach, Reach};
+use crate::runtime::{RunTime, RunTimePlaces};
 use crate::{Reg, RegSet, Svma};
 
 /// Registers that a function may change without giving them back.
@@ -79,6 +80,16 @@ impl Edit for X86_64 {
             out.push(0x58 | through);
             out.extend(ABOVE_RED_ZONE);
         }
+    }
+
+    fn check_fork(&self, out: &mut Vec<u8>) -> Field {
+        // test eax, eax; jne over the call
+        out.extend([0x85, 0xc0, 0x75, 5]);
+        with_field(out, &[0xe8], FieldKind::Far)
+    }
+
+    fn run_time(&self, places: &RunTimePlaces) -> Result<RunTime, EncodeError> {
+        super::runtime::assemble(places).map_err(|error| EncodeError { at: places.at, why: error.to_string() })
     }
 
     fn fill(&self, code: &mut [u8], at: Svma, field: Field, to: Svma) -> Result<(), OutOfReach> {
