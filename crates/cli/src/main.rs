@@ -13,6 +13,7 @@ mod loops;
 mod output;
 mod profile;
 mod progress;
+mod rewrite;
 mod sampling;
 mod sim;
 mod stat;
@@ -62,6 +63,7 @@ enum Command {
     Profile(profile::Args),
     Diff(diff::Args),
     Stat(stat::Args),
+    Rewrite(rewrite::Args),
 }
 
 fn main() -> ExitCode {
@@ -96,6 +98,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Profile(args) => profile::run(args, &mut output)?,
         Command::Diff(args) => diff::run(args, &mut output)?,
         Command::Stat(args) => stat::run(args, &mut output)?,
+        Command::Rewrite(args) => rewrite::run(args, &mut output)?,
     }
     output.finish()?;
     Ok(ExitCode::SUCCESS)

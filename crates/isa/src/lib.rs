@@ -87,6 +87,9 @@ pub trait Semantic: Send + Sync {
     /// an immediate. (A branch target is not one: it is in [`Insn::flow`].)
     fn address_constants(&self, code: &[u8], at: Svma, visit: &mut dyn FnMut(Svma));
 
+    /// May an instruction in `code` call the system? A quick look at the bytes: it may say yes too often.
+    fn may_call_system(&self, code: &[u8]) -> bool;
+
     /// Does nothing, and compilers pad with it (`nop` in all its forms, `int3` between functions).
     fn is_padding(&self, code: &[u8], at: Svma) -> bool;
 }

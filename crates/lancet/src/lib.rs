@@ -49,6 +49,7 @@ pub mod names;
 pub mod prelude;
 pub mod profile;
 pub mod report;
+pub mod rewrite;
 pub mod simulate;
 mod subject;
 pub mod tools;

@@ -5,9 +5,9 @@ mod golden;
 mod live;
 mod options;
 mod process;
+mod profile;
 mod raw;
 mod sim;
-mod profile;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;

@@ -99,10 +99,8 @@ pub fn lay_out(
     }
     let run_time = frame.keep.map(|keep| RunTimeMaker::new(edit, frame.code_at, keep, plan.counters())).transpose()?;
     let clones_at = run_time.as_ref().map_or(frame.code_at, |maker| maker.code_end());
-    let clones: Vec<FuncClone> = planned
-        .par_iter()
-        .filter_map(|id| plan.of(*id).map(|plan| clone::make(&around, *id, plan)))
-        .collect();
+    let clones: Vec<FuncClone> =
+        planned.par_iter().filter_map(|id| plan.of(*id).map(|plan| clone::make(&around, *id, plan))).collect();
     let (addresses, clones_end) = assign(&clones, clones_at);
     let tables_at = Svma(clones_end.0.next_multiple_of(16));
     let notes_at = tables_at;

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use super::conventions;
 use super::redirect::{Finder, Redirect};
 use super::tables::{self, TableEdit, TableOwners};
-use crate::program::{BlockId, EdgeId, EdgeKind, FoundBy, Func, FuncId, Problem, Program};
+use crate::program::{EdgeId, FoundBy, Func, FuncId, Problem, Program};
 
 /// Why a function is left alone.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -127,11 +127,10 @@ impl Candidate {
         check_instructions(program, edit, func)?;
         let tables = tables::survey(program, owners, id)?;
         let mut points = outer_entries(program, func);
-        let joined = joined(func, &points, &tables.old_targets);
         points.extend(tables.old_targets);
         points.sort_unstable();
         points.dedup();
-        Ok(Candidate { points, tables: tables.edits, joined })
+        Ok(Candidate { points, tables: tables.edits, joined: tables.joined })
     }
 }
 
@@ -176,21 +175,4 @@ fn outer_entries(program: &Program, func: &Func) -> Vec<Svma> {
     pads.sort_unstable();
     let entries = func.entries.iter().map(|block| func.block(*block).start);
     entries.filter(|at| *at == func.entry || pads.binary_search(at).is_err()).collect()
-}
-
-/// Edges through tables and labels whose target more than one such edge leads to, or an entry by its old address.
-fn joined(func: &Func, entries: &[Svma], old_targets: &[Svma]) -> Vec<EdgeId> {
-    let mut ways: Vec<(u32, EdgeId)> = Vec::new();
-    for (i, edge) in func.edges.iter().enumerate().filter(|(_, edge)| edge.kind == EdgeKind::Table) {
-        ways.push((edge.to.0, EdgeId(i as u32)));
-    }
-    ways.sort_unstable();
-    let is_joined = |group: &&[(u32, EdgeId)]| {
-        let target = func.block(BlockId(group[0].0)).start;
-        group.len() > 1 || entries.contains(&target) && old_targets.contains(&target)
-    };
-    let mut joined: Vec<EdgeId> =
-        ways.chunk_by(|a, b| a.0 == b.0).filter(is_joined).flatten().map(|(_, edge)| *edge).collect();
-    joined.sort_unstable();
-    joined
 }

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use super::patch::{Overwrite, Repoint};
 use super::survey::Obstacle;
 use crate::image::{Image, RelocKind};
-use crate::program::{BlockId, Bound, EdgeId, EdgeKind, Func, FuncId, JumpTable, Program};
+use crate::program::{BlockId, Bound, Edge, EdgeId, EdgeKind, Func, FuncId, JumpTable, Program};
 
 /// A change of one entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +41,8 @@ pub(super) struct TableSurvey {
     pub edits: Vec<TableEdit>,
     /// Old addresses to which tables and labels still lead.
     pub old_targets: Vec<Svma>,
+    /// Edges that arrive at the same place as another: through the same entry, or by the same old address. In order.
+    pub joined: Vec<EdgeId>,
 }
 
 /// Which function has the table entry at an address.
@@ -96,13 +98,37 @@ pub(super) fn survey(program: &Program, owners: &TableOwners, id: FuncId) -> Res
         targets.sort_unstable();
         labels.retain(|label| targets.binary_search(label).is_err());
     }
-    survey.edits.sort_by_key(|edit| edit.place);
-    survey.edits.dedup_by_key(|edit| edit.place);
+    survey.edits.sort_by_key(|edit| (edit.place, edit.edge.0));
     kept.extend(labels);
     // Targets outside of the function are others' business.
     kept.retain(|target| func.block_starting_at(*target).is_some());
+    kept.sort_unstable();
+    kept.dedup();
+    survey.joined = joined(func, &survey.edits, &kept);
+    survey.edits.dedup_by_key(|edit| edit.place);
     survey.old_targets = kept;
     Ok(survey)
+}
+
+fn joined(func: &Func, edits: &[TableEdit], old_targets: &[Svma]) -> Vec<EdgeId> {
+    let mut joined = Vec::new();
+    for users in edits.chunk_by(|a, b| a.place == b.place) {
+        if users.iter().any(|edit| edit.edge != users[0].edge) {
+            joined.extend(users.iter().map(|edit| edit.edge));
+        }
+    }
+    for target in old_targets {
+        let arrives = |edge: &(usize, &Edge)| edge.1.kind == EdgeKind::Table && func.block(edge.1.to).start == *target;
+        let edges: Vec<EdgeId> = func.edges.iter().enumerate().filter(arrives).map(|(i, _)| EdgeId(i as u32)).collect();
+        // An entry by the same address is another way to it.
+        let is_entry = func.entries.iter().any(|entry| func.block(*entry).start == *target);
+        if edges.len() > 1 || is_entry {
+            joined.extend(edges);
+        }
+    }
+    joined.sort_unstable();
+    joined.dedup();
+    joined
 }
 
 fn is_changed(image: &Image, table: &JumpTable) -> bool {

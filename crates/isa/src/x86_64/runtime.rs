@@ -83,7 +83,6 @@ pub(super) fn assemble(places: &RunTimePlaces) -> Result<RunTime, IcedError> {
 struct Writer {
     asm: CodeAssembler,
     places: RunTimePlaces,
-    base: CodeLabel,
     start_up: CodeLabel,
     forked: CodeLabel,
     start: CodeLabel,
@@ -97,11 +96,11 @@ impl Writer {
     fn new(places: RunTimePlaces) -> Result<Writer, IcedError> {
         let mut asm = CodeAssembler::new(64)?;
         let mut label = || asm.create_label();
-        let (base, start_up, forked, start, take) = (label(), label(), label(), label(), label());
-        Ok(Writer { asm, places, base, start_up, forked, start, take, texts: Vec::new() })
+        let (start_up, forked, start, take) = (label(), label(), label(), label());
+        Ok(Writer { asm, places, start_up, forked, start, take, texts: Vec::new() })
     }
 
-    /// The distance from the code's start, for addressing through rbx.
+    /// The distance from the code's start, where the start-up code is, for addressing through rbx.
     fn from_base(&self, at: Svma) -> i32 {
         at.0.wrapping_sub(self.places.at.0) as i32
     }
@@ -119,9 +118,6 @@ impl Writer {
     }
 
     fn write(&mut self) -> Done {
-        let mut base = self.base;
-        self.asm.set_label(&mut base)?;
-        self.base = base;
         self.entry()?;
         self.after_fork()?;
         self.first()?;
@@ -171,7 +167,7 @@ impl Writer {
         for reg in [rax, rcx, rdx, rsi, rdi, r8, r9, r10, r11, rbx, rbp] {
             self.asm.push(reg)?;
         }
-        self.asm.lea(rbx, ptr(self.base))?;
+        self.asm.lea(rbx, ptr(self.start_up))?;
         // Away from the parent's shard, whatever happens then.
         self.map_private()?;
         self.asm.xor(edi, edi)?;
@@ -200,7 +196,7 @@ impl Writer {
         self.start = start;
         self.asm.push(rbx)?;
         self.asm.push(rbp)?;
-        self.asm.lea(rbx, ptr(self.base))?;
+        self.asm.lea(rbx, ptr(self.start_up))?;
         let variable = self.text(format!("{VARIABLE}=").as_bytes());
         self.asm.set_label(&mut next)?;
         self.asm.mov(rsi, qword_ptr(rdx))?;
