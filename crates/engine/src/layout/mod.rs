@@ -12,6 +12,7 @@
 mod clone;
 mod conventions;
 mod fork;
+mod joins;
 mod map;
 mod patch;
 mod piece;
@@ -50,6 +51,8 @@ pub enum LayoutError {
     Encode(#[from] EncodeError),
     #[error("the path of the counts file has {len} bytes: that is too long")]
     LongPath { len: usize },
+    #[error("the function at {at}: counters of edges that arrive together are not in rows")]
+    BadRows { at: Svma },
     #[error("the function at {at} cannot be edited: {why}")]
     NotEditable { at: Svma, why: Obstacle },
 }
@@ -99,8 +102,9 @@ pub fn lay_out(
     }
     let run_time = frame.keep.map(|keep| RunTimeMaker::new(edit, frame.code_at, keep, plan.counters())).transpose()?;
     let clones_at = run_time.as_ref().map_or(frame.code_at, |maker| maker.code_end());
-    let clones: Vec<FuncClone> =
+    let clones: Result<Vec<FuncClone>, LayoutError> =
         planned.par_iter().filter_map(|id| plan.of(*id).map(|plan| clone::make(&around, *id, plan))).collect();
+    let clones = clones?;
     let (addresses, clones_end) = assign(&clones, clones_at);
     let tables_at = Svma(clones_end.0.next_multiple_of(16));
     let notes_at = tables_at;
