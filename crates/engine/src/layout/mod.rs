@@ -25,6 +25,7 @@ use lancet_isa::Svma;
 use lancet_isa::edit::{Edit, EncodeError, OutOfReach, Reach};
 use lancet_isa::runtime::StartUp;
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 
 pub use clone::Counters;
 pub use map::{Aside, MovedPiece, Span};
@@ -33,9 +34,10 @@ pub use run_time::shard_len;
 pub use survey::{Obstacle, Survey};
 
 use crate::plan::Plan;
-use crate::program::{FuncId, Part, Program};
+use crate::program::{EdgeId, FuncId, Part, Program};
 use clone::{Around, FuncClone, Places, body_of};
 use fork::Forks;
+use piece::Label;
 use redirect::Redirect;
 use run_time::RunTimeMaker;
 use tables::Change;
@@ -228,10 +230,11 @@ fn tables(around: &Around<'_>, places: &Places<'_>, id: FuncId, patch: &mut Patc
     let clone = places.clone_of[id.0 as usize] as usize;
     let func = around.program.func(id);
     let cloned = &places.clones[clone];
+    let ways: FxHashMap<EdgeId, (u32, Label)> =
+        cloned.table_ways.iter().map(|(edge, piece, label)| (*edge, (*piece, *label))).collect();
     for entry in &editable.tables {
-        let way = cloned.table_ways.iter().find(|(edge, _, _)| *edge == entry.edge);
-        let to = match way {
-            Some((_, piece, label)) => places.label(clone, *piece, *label),
+        let to = match ways.get(&entry.edge) {
+            Some((piece, label)) => places.label(clone, *piece, *label),
             None => {
                 cloned.piece_of(func, entry.block).and_then(|piece| places.label(clone, piece, body_of(entry.block)))
             }
