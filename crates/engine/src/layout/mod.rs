@@ -2,6 +2,7 @@
 
 mod map;
 mod patch;
+pub mod unwind;
 
 pub use map::{Aside, MovedPiece, Span};
 pub use patch::{Chunk, ChunkKind, NewSection, NewSymbol, Overwrite, Patch, Repoint};
