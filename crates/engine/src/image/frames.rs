@@ -32,7 +32,7 @@ pub struct Fde {
     /// Index of its [`Cie`].
     pub cie: u32,
     /// Place of the entry in its table.
-    offset: u32,
+    pub(crate) offset: u32,
     /// At `start` the frame is as a call leaves it: the rules are the CIE's own. A function's part that is only
     /// jumped to (`.cold`) mostly starts with a frame already made.
     pub entry_state: bool,
@@ -77,7 +77,7 @@ pub enum Cfa {
 }
 
 /// Real ones have some twenty bytes.
-const LONGEST_CIE: usize = 4096;
+pub(crate) const LONGEST_CIE: usize = 4096;
 
 type Bytes<'a> = EndianSlice<'a, RunTimeEndian>;
 type ParsedCie<'a> = CommonInformationEntry<Bytes<'a>>;
@@ -94,6 +94,18 @@ pub(super) struct Frames {
     /// The first entry that was left out, and why.
     pub problem: Option<String>,
     place: Option<Place>,
+    /// Where in the table the FDEs are, also those that were left out. Sorted.
+    offsets: Vec<u32>,
+}
+
+/// The table as it stands in the file, for those who write a new one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RawFrames<'a> {
+    pub start: Svma,
+    pub bytes: Bytes<'a>,
+    pub address_size: u8,
+    /// Where in `bytes` all FDEs are. Sorted.
+    pub fde_offsets: &'a [u32],
 }
 
 /// Where the chain of entries is.
@@ -190,12 +202,23 @@ impl Frames {
             let room = fdes[index].start - fdes[index - 1].start;
             fdes[index - 1].len = fdes[index - 1].len.min(room);
         }
-        Frames { fdes, cies: shared.cies, problem, place: Some(place) }
+        let cies = shared.cies;
+        Frames { fdes, cies, problem, place: Some(place), offsets: fde_offsets }
     }
 
     pub fn fde_at(&self, at: Svma) -> Option<&Fde> {
         let after = self.fdes.partition_point(|fde| fde.start <= at);
         self.fdes[..after].last().filter(|fde| fde.contains(at))
+    }
+
+    pub fn raw<'a>(&'a self, data: &'a [u8]) -> Option<RawFrames<'a>> {
+        let place = self.place.as_ref()?;
+        Some(RawFrames {
+            start: place.start,
+            bytes: EndianSlice::new(&data[place.range.clone()], place.endian),
+            address_size: place.address_size,
+            fde_offsets: &self.offsets,
+        })
     }
 
     /// Shows `visit` where the frame is from each address on, in order, until it returns false.

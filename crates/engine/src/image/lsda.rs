@@ -1,12 +1,15 @@
 //! Landing pads: where exceptions re-enter a function.
 //!
 //! A language-specific data area (Itanium C++ ABI, level II, "exception handling tables"; gcc, clang and rustc all
-//! write this form) starts with
+//! write this form) is
 //!
 //! ```text
 //! u8 encoding of LPStart, [LPStart]     landing pads are relative to it; the function's start if omitted
-//! u8 encoding of the types, [uleb]      where the type table ends: not needed here
+//! u8 encoding of the types, [uleb]      where the type table ends
 //! u8 encoding of call sites, uleb size  then the call sites: start, length, pad (encoded), action (uleb)
+//! actions                               chains of: sleb type, sleb distance to the next one
+//! types                                 pointers, counted backwards from the end of the table
+//! specifications                        lists of uleb types, ended by 0: what a function may throw
 //! ```
 //!
 //! Call sites are sorted by start. A pad of 0 means that an exception there passes through.
@@ -15,6 +18,9 @@ use gimli::{DwEhPe, EndianSlice, Reader, RunTimeEndian, constants};
 use lancet_isa::Svma;
 
 use super::frames::Fde;
+use super::pointer::read_encoded;
+
+type Bytes<'a> = EndianSlice<'a, RunTimeEndian>;
 
 /// A stretch of code, and where an exception that a call in it throws goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,83 +32,126 @@ pub struct LandingPad {
     pub action: u64,
 }
 
-/// Reads the call sites with a landing pad; what follows a malformed one is left out. `bytes` starts at `at`.
-pub(super) fn landing_pads(
-    bytes: &[u8],
-    at: Svma,
-    endian: RunTimeEndian,
-    address_size: u8,
-    fde: &Fde,
-) -> Vec<LandingPad> {
+/// The call sites with a landing pad; what follows a malformed one is left out.
+pub(super) fn landing_pads(lsda: &Lsda<'_>, fde: &Fde) -> Vec<LandingPad> {
     let mut pads = Vec::new();
-    let mut reader =
-        Lsda { whole: EndianSlice::new(bytes, endian), rest: EndianSlice::new(bytes, endian), at, address_size };
-    // The table ends early or late in a damaged file: what was read up to there stands.
-    let _ = reader.call_sites(fde, &mut pads);
+    let mut sites = lsda.call_sites(fde);
+    while let Ok(Some(site)) = sites.next_site() {
+        pads.extend(site.pad.map(|pad| LandingPad { start: site.start, len: site.len, pad, action: site.action }));
+    }
     pads
 }
 
-struct Lsda<'a> {
-    whole: EndianSlice<'a, RunTimeEndian>,
-    rest: EndianSlice<'a, RunTimeEndian>,
-    at: Svma,
-    address_size: u8,
+/// The header of a language-specific data area, read.
+#[derive(Clone, Debug)]
+pub(crate) struct Lsda<'a> {
+    /// From its start to wherever the segment ends: nothing tells its size.
+    pub whole: Bytes<'a>,
+    pub at: Svma,
+    pub address_size: u8,
+    pads_start: Option<Svma>,
+    pub type_encoding: DwEhPe,
+    /// Where the type table ends, as an offset.
+    pub types_end: Option<usize>,
+    site_encoding: DwEhPe,
+    sites: Bytes<'a>,
+    /// Where the action table starts, as an offset.
+    pub actions: usize,
 }
 
-impl Lsda<'_> {
-    fn call_sites(&mut self, fde: &Fde, pads: &mut Vec<LandingPad>) -> gimli::Result<()> {
-        let encoding = DwEhPe(self.rest.read_u8()?);
-        let pads_start = match encoding {
-            constants::DW_EH_PE_omit => fde.start,
-            _ => self.pointer(encoding)?,
-        };
-        if DwEhPe(self.rest.read_u8()?) != constants::DW_EH_PE_omit {
-            self.rest.read_uleb128()?;
-        }
-        let encoding = DwEhPe(self.rest.read_u8()?);
-        let size = self.rest.read_uleb128()? as usize;
-        self.rest.truncate(size.min(self.rest.len()))?;
-        // Starts rise inside the function, which also bounds the work on a hostile table.
-        let mut lowest = 0;
-        while !self.rest.is_empty() {
-            let start = self.value(encoding)?;
-            let len = self.value(encoding)?;
-            let pad = self.value(encoding)?;
-            let action = self.rest.read_uleb128()?;
-            if start < lowest || start >= fde.len || len > fde.len - start {
-                return Ok(());
-            }
-            lowest = start + len.max(1);
-            if pad != 0 {
-                pads.push(LandingPad { start: fde.start + start, len, pad: pads_start + pad, action });
-            }
-        }
-        Ok(())
-    }
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CallSite {
+    pub start: Svma,
+    pub len: u64,
+    pub pad: Option<Svma>,
+    pub action: u64,
+}
 
-    fn pointer(&mut self, encoding: DwEhPe) -> gimli::Result<Svma> {
-        let base = match encoding.application() {
-            constants::DW_EH_PE_pcrel => self.at + self.rest.offset_from(self.whole) as u64,
-            constants::DW_EH_PE_absptr => Svma(0),
+impl<'a> Lsda<'a> {
+    pub fn read(bytes: &'a [u8], at: Svma, endian: RunTimeEndian, address_size: u8) -> gimli::Result<Lsda<'a>> {
+        let whole = EndianSlice::new(bytes, endian);
+        let mut rest = whole;
+        let offset = |rest: &Bytes<'a>| rest.offset_from(whole);
+        let encoding = DwEhPe(rest.read_u8()?);
+        let base = at + offset(&rest) as u64;
+        let pads_start = match (encoding, encoding.application()) {
+            (constants::DW_EH_PE_omit, _) => None,
+            (_, constants::DW_EH_PE_pcrel) => Some(base + read_encoded(&mut rest, encoding, address_size)?),
+            (_, constants::DW_EH_PE_absptr) => Some(Svma(read_encoded(&mut rest, encoding, address_size)?)),
             _ => return Err(gimli::Error::UnsupportedPointerEncoding(encoding)),
         };
-        Ok(base + self.value(encoding)?)
+        let type_encoding = DwEhPe(rest.read_u8()?);
+        let types_end = match type_encoding {
+            constants::DW_EH_PE_omit => None,
+            _ => {
+                let distance = rest.read_uleb128()?;
+                Some(offset(&rest).saturating_add(usize::try_from(distance).unwrap_or(usize::MAX)))
+            }
+        };
+        let site_encoding = DwEhPe(rest.read_u8()?);
+        let size = usize::try_from(rest.read_uleb128()?).unwrap_or(usize::MAX).min(rest.len());
+        let sites = rest.split(size)?;
+        Ok(Lsda {
+            whole,
+            at,
+            address_size,
+            pads_start,
+            type_encoding,
+            types_end,
+            site_encoding,
+            sites,
+            actions: offset(&rest),
+        })
     }
 
-    /// An offset: signed formats are extended, so that wrapping addition does the right thing.
-    fn value(&mut self, encoding: DwEhPe) -> gimli::Result<u64> {
-        let rest = &mut self.rest;
-        match encoding.format() {
-            constants::DW_EH_PE_absptr => rest.read_address(self.address_size),
-            constants::DW_EH_PE_uleb128 => rest.read_uleb128(),
-            constants::DW_EH_PE_udata2 => rest.read_u16().map(u64::from),
-            constants::DW_EH_PE_udata4 => rest.read_u32().map(u64::from),
-            constants::DW_EH_PE_udata8 => rest.read_u64(),
-            constants::DW_EH_PE_sleb128 => rest.read_sleb128().map(|value| value as u64),
-            constants::DW_EH_PE_sdata2 => rest.read_i16().map(|value| value as u64),
-            constants::DW_EH_PE_sdata4 => rest.read_i32().map(|value| value as u64),
-            constants::DW_EH_PE_sdata8 => rest.read_i64().map(|value| value as u64),
-            _ => Err(gimli::Error::UnknownPointerEncoding(encoding)),
+    pub fn call_sites(&self, fde: &Fde) -> CallSites<'a> {
+        CallSites {
+            rest: self.sites,
+            encoding: self.site_encoding,
+            address_size: self.address_size,
+            function: fde.start,
+            pads_start: self.pads_start.unwrap_or(fde.start),
+            len: fde.len,
+            lowest: 0,
+            left: fde.len,
         }
+    }
+}
+
+/// Reads call sites one by one.
+pub(crate) struct CallSites<'a> {
+    rest: Bytes<'a>,
+    encoding: DwEhPe,
+    address_size: u8,
+    function: Svma,
+    pads_start: Svma,
+    len: u64,
+    lowest: u64,
+    /// Bounds the work on a hostile table: there are no more sites than bytes of code.
+    left: u64,
+}
+
+impl CallSites<'_> {
+    /// The next site that is not empty.
+    pub fn next_site(&mut self) -> gimli::Result<Option<CallSite>> {
+        while !self.rest.is_empty() && self.left > 0 {
+            self.left -= 1;
+            let [start, len, pad] = [self.value()?, self.value()?, self.value()?];
+            let action = self.rest.read_uleb128()?;
+            if start < self.lowest || start > self.len || len > self.len - start {
+                self.left = 0;
+                return Err(gimli::Error::OffsetOutOfBounds(start));
+            }
+            self.lowest = start + len;
+            if len != 0 {
+                let pad = (pad != 0).then(|| self.pads_start + pad);
+                return Ok(Some(CallSite { start: self.function + start, len, pad, action }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn value(&mut self) -> gimli::Result<u64> {
+        read_encoded(&mut self.rest, self.encoding, self.address_size)
     }
 }

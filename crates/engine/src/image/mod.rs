@@ -9,7 +9,7 @@
 //! | `headers.rs` | ELF headers of both classes and byte orders as plain values |
 //! | `tables.rs` | where symbols, strings, relocations and dynamic entries are |
 //! | `symbols.rs`, `relocs.rs` | their contents |
-//! | `frames.rs`, `lsda.rs` | functions' extents, frames and landing pads from the unwind tables |
+//! | `frames.rs`, `lsda.rs`, `pointer.rs` | functions' extents, frames and landing pads from the unwind tables |
 //! | `debug_file.rs`, `dwarf.rs`, `lines.rs`, `names.rs` | what is there for people: source lines, readable names |
 //! | `process.rs` | the images of a running process |
 //!
@@ -28,6 +28,7 @@ mod lines;
 mod lsda;
 mod names;
 mod notes;
+mod pointer;
 mod process;
 mod relocs;
 mod symbols;
@@ -57,6 +58,9 @@ use data::Data;
 use debug_info::DebugInfo;
 use frames::Frames;
 use headers::{Headers, NoHeaders, Scope};
+pub(crate) use frames::{LONGEST_CIE, RawFrames};
+pub(crate) use lsda::{CallSite, Lsda};
+pub(crate) use pointer::read_encoded;
 use symbols::Strings;
 pub(crate) use tables::RelocFormat;
 use tables::{SymbolTable, Tables};
@@ -361,8 +365,19 @@ impl Image {
 
     /// Where exceptions re-enter the function of `fde`.
     pub fn landing_pads(&self, fde: &Fde) -> Vec<LandingPad> {
-        let Some((at, bytes)) = fde.lsda.and_then(|at| Some((at, self.bytes_from(at)?))) else { return Vec::new() };
-        lsda::landing_pads(bytes, at, self.headers.gimli_endian(), self.headers.class.pointer_bytes(), fde)
+        let lsda = fde.lsda.and_then(|at| self.lsda(at)?.ok());
+        lsda.map_or_else(Vec::new, |lsda| lsda::landing_pads(&lsda, fde))
+    }
+
+    /// The language-specific data area at `at`, if the file has such a place.
+    pub(crate) fn lsda(&self, at: Svma) -> Option<gimli::Result<Lsda<'_>>> {
+        let bytes = self.bytes_from(at)?;
+        Some(Lsda::read(bytes, at, self.headers.gimli_endian(), self.headers.class.pointer_bytes()))
+    }
+
+    /// The unwind table as it stands in the file.
+    pub(crate) fn raw_frames(&self) -> Option<RawFrames<'_>> {
+        self.frames().raw(&self.data)
     }
 
     /// Where the unwind table begins, and its bytes in the file.

@@ -1,0 +1,183 @@
+//! Landing pads of moved code: a language-specific data area for each new FDE that needs one.
+//!
+//! Call sites are written anew, as `uleb128`. Actions are relative to each other and are copied; so are types, whose
+//! pointers are fixed when the place of the table is known. Landing pads are relative to the start of the code if they
+//! all are behind it, which is what every personality routine understands. If some are in front (a cold part may
+//! stand anywhere), an explicit `LPStart` just before the first of them is the base; it is not the pad itself, because
+//! an offset of 0 means that there is none.
+
+use std::ops::Range;
+
+use gimli::leb128::write::Leb128;
+use gimli::{DwEhPe, Reader, constants};
+use lancet_isa::Svma;
+use rustc_hash::FxHashSet;
+
+use super::Obstacle;
+use super::draft::{Area, Draft, Target};
+use super::entry::Table;
+use super::pointer::{self, push_uleb};
+use crate::image::{CallSite, Fde, Image, Lsda, read_encoded};
+
+const LPSTART: DwEhPe = DwEhPe(constants::DW_EH_PE_pcrel.0 | constants::DW_EH_PE_sdata4.0);
+
+/// What the old area of an FDE says.
+pub(super) struct Pads<'a> {
+    lsda: Lsda<'a>,
+    pub sites: Vec<CallSite>,
+    /// The actions that call sites lead to are in so many bytes.
+    actions: usize,
+    /// The types that actions lead to, and the lists of types behind them.
+    types: Range<usize>,
+    /// Where in the area a type is a relative pointer, and to what.
+    type_pointers: Vec<(usize, Svma)>,
+}
+
+impl<'a> Pads<'a> {
+    pub fn read(image: &'a Image, table: &Table<'a>, fde: &Fde) -> Result<Option<Pads<'a>>, Obstacle> {
+        let Some(at) = fde.lsda else { return Ok(None) };
+        let lsda = image.lsda(at).ok_or(Obstacle::NoPads { at })?.map_err(Obstacle::Pads)?;
+        let mut sites = Vec::new();
+        let mut rest = lsda.call_sites(fde);
+        while let Some(site) = rest.next_site().map_err(Obstacle::Pads)? {
+            sites.push(site);
+        }
+        let reach = Reach::of(&lsda, &sites).map_err(Obstacle::Pads)?;
+        let (types, type_pointers) = types(table, &lsda, &reach)?;
+        Ok(Some(Pads { lsda, sites, actions: reach.actions, types, type_pointers }))
+    }
+
+    /// Writes the area for new code at `start`. `sites` say where call sites went, and their pads.
+    pub fn write(&self, draft: &mut Draft, start: Svma, sites: &[CallSite]) -> Target {
+        let area = Target::Lsda(draft.lsdas.len() as u32);
+        let first = sites.iter().filter_map(|site| site.pad).min();
+        let base = match first.filter(|&pad| pad <= start) {
+            Some(pad) => {
+                let base = Svma(pad.0.wrapping_sub(1));
+                draft.lsdas.push(LPSTART.0);
+                draft.leave_blank(Area::Lsdas, LPSTART, 4, Target::At(base));
+                base
+            }
+            None => {
+                draft.lsdas.push(constants::DW_EH_PE_omit.0);
+                start
+            }
+        };
+        let mut coded = Vec::with_capacity(8 * sites.len());
+        for site in sites {
+            push_uleb(&mut coded, site.start - start);
+            push_uleb(&mut coded, site.len);
+            push_uleb(&mut coded, site.pad.map_or(0, |pad| pad - base));
+            push_uleb(&mut coded, site.action);
+        }
+        let size = Leb128::unsigned(coded.len() as u64);
+        let types_len = self.types_end() - self.types.start;
+        if self.types.is_empty() {
+            draft.lsdas.push(constants::DW_EH_PE_omit.0);
+        } else {
+            draft.lsdas.push(self.lsda.type_encoding.0);
+            push_uleb(&mut draft.lsdas, (1 + size.len() + coded.len() + self.actions + types_len) as u64);
+        }
+        draft.lsdas.push(constants::DW_EH_PE_uleb128.0);
+        draft.lsdas.extend_from_slice(size.bytes());
+        draft.lsdas.extend_from_slice(&coded);
+        // What is copied was inside the area when it was read.
+        let old = self.lsda.whole.slice();
+        draft.lsdas.extend_from_slice(&old[self.lsda.actions..][..self.actions]);
+        let types = draft.lsdas.len();
+        draft.lsdas.extend_from_slice(&old[self.types.clone()]);
+        for &(at, to) in &self.type_pointers {
+            draft.blank(Area::Lsdas, types + (at - self.types.start), self.lsda.type_encoding, Target::At(to));
+        }
+        area
+    }
+
+    fn types_end(&self) -> usize {
+        self.lsda.types_end.unwrap_or(self.types.start)
+    }
+}
+
+/// How far the tables go that call sites lead into: nothing states their sizes.
+struct Reach {
+    actions: usize,
+    types: usize,
+    specifications: usize,
+}
+
+impl Reach {
+    fn of(lsda: &Lsda<'_>, sites: &[CallSite]) -> gimli::Result<Reach> {
+        let mut reach = Reach { actions: 0, types: 0, specifications: 0 };
+        let mut seen = FxHashSet::default();
+        for site in sites.iter().filter(|site| site.action != 0) {
+            let mut next = usize::try_from(site.action - 1).ok();
+            while let Some(offset) = next.filter(|&offset| seen.insert(offset)) {
+                next = reach.action(lsda, offset)?;
+            }
+        }
+        Ok(reach)
+    }
+
+    /// Takes in an action and gives the next one.
+    fn action(&mut self, lsda: &Lsda<'_>, offset: usize) -> gimli::Result<Option<usize>> {
+        let mut rest = lsda.whole;
+        rest.skip(lsda.actions)?;
+        let table = rest;
+        rest.skip(offset)?;
+        let filter = rest.read_sleb128()?;
+        let place = rest.offset_from(table);
+        let distance = rest.read_sleb128()?;
+        self.actions = self.actions.max(rest.offset_from(table));
+        if filter > 0 {
+            self.types = self.types.max(usize::try_from(filter).unwrap_or(usize::MAX));
+        } else if filter < 0 {
+            self.specification(lsda, filter.unsigned_abs() - 1)?;
+        }
+        if distance == 0 {
+            return Ok(None);
+        }
+        let next = usize::try_from(place as i64 + distance);
+        next.map(Some).map_err(|_| gimli::Error::OffsetOutOfBounds(distance as u64))
+    }
+
+    fn specification(&mut self, lsda: &Lsda<'_>, offset: u64) -> gimli::Result<()> {
+        let mut rest = lsda.whole;
+        rest.skip(lsda.types_end.ok_or(gimli::Error::OffsetOutOfBounds(offset))?)?;
+        let lists = rest;
+        rest.skip(usize::try_from(offset).unwrap_or(usize::MAX))?;
+        loop {
+            match rest.read_uleb128()? {
+                0 => break,
+                index => self.types = self.types.max(usize::try_from(index).unwrap_or(usize::MAX)),
+            }
+        }
+        self.specifications = self.specifications.max(rest.offset_from(lists));
+        Ok(())
+    }
+}
+
+/// Where the types and the lists behind them are that are reached, and which types are relative pointers.
+fn types(table: &Table<'_>, lsda: &Lsda<'_>, reach: &Reach) -> Result<(Range<usize>, Vec<(usize, Svma)>), Obstacle> {
+    if reach.types == 0 && reach.specifications == 0 {
+        return Ok((0..0, Vec::new()));
+    }
+    let encoding = lsda.type_encoding;
+    let unmovable = Obstacle::Encoding { what: "table of exception types", encoding: encoding.0 };
+    let out_of_bounds = Obstacle::Pads(gimli::Error::OffsetOutOfBounds(reach.types as u64));
+    let size = pointer::size(encoding, lsda.address_size).ok_or(unmovable)?;
+    let end = lsda.types_end.filter(|&end| end <= lsda.whole.len()).ok_or(out_of_bounds)?;
+    let start = reach.types.checked_mul(size).and_then(|bytes| end.checked_sub(bytes)).ok_or(out_of_bounds)?;
+    let mut rest = lsda.whole.range(start..end);
+    let mut pointers = Vec::new();
+    while !rest.is_empty() {
+        let at = rest.offset_from(lsda.whole);
+        let value = read_encoded(&mut rest, encoding, lsda.address_size).map_err(Obstacle::Pads)?;
+        match encoding.application() {
+            // It catches everything.
+            _ if value == 0 => {}
+            constants::DW_EH_PE_pcrel => pointers.push((at, lsda.at + at as u64 + value)),
+            constants::DW_EH_PE_absptr if !table.position_independent => {}
+            _ => return Err(unmovable),
+        }
+    }
+    Ok((start..end + reach.specifications, pointers))
+}
