@@ -347,41 +347,39 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Decodes up to a block's end or to something decoded before.
+    /// Decodes up to where control leaves for good, or to something decoded before.
     fn decode_from(&mut self, from: u32) {
         let Slice { start, base, code } = self.slice(from);
         let at = self.address(from);
-        let mut last = Flow::Next;
-        let mut end = at;
-        let scratch = &mut *self.scratch;
+        let isa = self.isa;
         // What fails to decode is found again, as a gap behind the last instruction, when blocks are built.
-        let _ = self.isa.decode(&code[(from - base) as usize..], at, &mut |insn| {
+        let _ = isa.decode(&code[(from - base) as usize..], at, &mut |insn| {
+            let scratch = &mut *self.scratch;
             let slot = &mut scratch.at_offset[base as usize + (insn.at - start) as usize];
             if *slot != 0 {
                 return ControlFlow::Break(());
             }
             scratch.insns.push(*insn);
             *slot = scratch.insns.len() as u32;
-            last = insn.flow;
-            end = insn.end();
-            if let Flow::LoopSetup { first, last } = insn.flow {
-                scratch.hardware_loops.push((first, last));
+            match insn.flow {
+                Flow::Next | Flow::System => return ControlFlow::Continue(()),
+                Flow::Jump(Target::Direct(to)) | Flow::Branch(to) => self.add_leader(to),
+                Flow::LoopSetup { first, last } => {
+                    scratch.hardware_loops.push((first, last));
+                    self.add_leader(first);
+                }
+                Flow::Jump(_) | Flow::Call(_) | Flow::Return | Flow::Stop => {}
             }
-            if last.ends_block() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            let goes_on = match insn.flow {
+                Flow::Call(to) => (self.around.returns)(to),
+                flow => flow.falls_through(),
+            };
+            if !goes_on {
+                return ControlFlow::Break(());
+            }
+            self.add_leader(insn.end());
+            ControlFlow::Continue(())
         });
-        match last {
-            Flow::Jump(Target::Direct(to)) => self.add_leader(to),
-            Flow::Branch(to) => {
-                self.add_leader(to);
-                self.add_leader(end);
-            }
-            Flow::LoopSetup { first, .. } => {
-                self.add_leader(first);
-                self.add_leader(end);
-            }
-            Flow::Call(to) if (self.around.returns)(to) => self.add_leader(end),
-            Flow::Call(_) | Flow::Jump(_) | Flow::Return | Flow::Stop | Flow::Next | Flow::System => {}
-        }
     }
 
     /// Appends the instructions of the block that starts at `leader`.
