@@ -212,21 +212,28 @@ pub(super) fn visit(expr: &Expr, see: &mut dyn FnMut(&Expr)) {
     }
 }
 
+/// Is there a part like that?
+pub(super) fn any_part(expr: &Expr, wanted: &dyn Fn(&Expr) -> bool) -> bool {
+    wanted(expr)
+        || match expr {
+            Expr::Const(_) | Expr::Reg(_) | Expr::Opaque => false,
+            Expr::Load { addr: a, .. } | Expr::Extend { value: a, .. } => any_part(a, wanted),
+            Expr::Mul(a, _) | Expr::And(a, _) | Expr::Shr(a, _) => any_part(a, wanted),
+            Expr::Add(a, b) | Expr::Sub(a, b) => any_part(a, wanted) || any_part(b, wanted),
+        }
+}
+
 /// Does the value depend on a register of the set, or on the pseudo registers of a comparison if `compared`?
 pub(super) fn mentions(expr: &Expr, regs: RegSet, compared: bool) -> bool {
-    let mut found = false;
-    visit(expr, &mut |part| {
-        if let Expr::Reg(reg) = part {
-            found |= regs.contains(*reg) || compared && (*reg == Reg::COMPARED || *reg == Reg::COMPARED_TO);
-        }
-    });
-    found
+    any_part(expr, &|part| match part {
+        Expr::Reg(Reg::COMPARED | Reg::COMPARED_TO) => compared,
+        Expr::Reg(reg) => regs.contains(*reg),
+        _ => false,
+    })
 }
 
 pub(super) fn has_opaque(expr: &Expr) -> bool {
-    let mut found = false;
-    visit(expr, &mut |part| found |= *part == Expr::Opaque);
-    found
+    any_part(expr, &|part| *part == Expr::Opaque)
 }
 
 #[cfg(test)]
