@@ -10,6 +10,8 @@
 //! After that, [parts](super::adopt) that stand elsewhere join their function, and jumps that are still open are
 //! looked at again with all that is known by then.
 
+use std::ops::Range;
+
 use lancet_isa::{Svma, Target};
 use rayon::prelude::*;
 
@@ -353,16 +355,42 @@ impl Discovery<'_> {
     /// Data that code mentions and that an open table seems to run into. The data of one source file stands together,
     /// as its code does, so only the functions around are asked.
     fn data_behind_open_tables(&self) -> Vec<Svma> {
-        let mut found = Vec::new();
+        // With the number of their region; sorted by it.
+        let mut open: Vec<(usize, Range<Svma>)> = Vec::new();
         for (i, region) in self.regions.iter().enumerate() {
             for table in region.cfg.tables.iter().filter(|table| table.bound == Bound::Content) {
                 let end = table.at + table.targets.len() as u64 * u64::from(table.entry_bytes);
-                let around = i.saturating_sub(NEIGHBOURS)..(i + NEIGHBOURS).min(self.regions.len());
-                found.extend(self.constants_in_code(around, &|at| at > table.at && at < end));
+                open.push((i, table.at + 1..end));
             }
         }
-        found
+        let around = |(i, region): (usize, &Region)| {
+            let first = open.partition_point(|(of, _)| of + NEIGHBOURS <= i);
+            let behind = open.partition_point(|(of, _)| *of <= i + NEIGHBOURS);
+            let near = &open[first..behind];
+            if near.is_empty() {
+                return Vec::new();
+            }
+            let near = union(near.iter().map(|(_, range)| range.clone()).collect());
+            self.constants_in_code(region, &|at| {
+                let next = near.partition_point(|range| range.start <= at);
+                next > 0 && at < near[next - 1].end
+            })
+        };
+        self.regions.par_iter().enumerate().flat_map_iter(around).collect()
     }
+}
+
+/// The same addresses in ranges that are sorted and apart.
+fn union(mut ranges: Vec<Range<Svma>>) -> Vec<Range<Svma>> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges.dedup_by(|next, range| {
+        let touches = next.start <= range.end;
+        if touches {
+            range.end = range.end.max(next.end);
+        }
+        touches
+    });
+    ranges
 }
 
 fn named_noreturn(image: &Image, seed: &Seed) -> bool {
