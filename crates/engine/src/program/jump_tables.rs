@@ -225,7 +225,8 @@ impl Search<'_> {
         self.visited.push(block);
         self.walks += 1;
         self.index_walks += usize::from(matches!(state.goal, Goal::Index(..)));
-        if self.settle(block, upto, &mut state) {
+        // An index is settled where it or a condition changes, which is not here.
+        if matches!(state.goal, Goal::Target(_)) && self.settle(block, upto, &mut state) {
             return;
         }
         let flags = self.view.isa.facts().flags;
@@ -402,26 +403,26 @@ impl Search<'_> {
     /// `Load(T + scale * index)`, or `B + sign-extended Load(T + scale * index)`, with `T` in the file.
     fn table_access(&self, target: &Expr) -> Option<(Shape, Expr)> {
         let (load, base) = match target {
-            Expr::Load { .. } => (target.clone(), None),
+            Expr::Load { .. } => (target, None),
             _ => {
                 let sum = Linear::of(target);
-                let [(entry, 1)] = sum.terms.as_slice() else { return None };
+                let [(entry, 1)] = sum.terms[..] else { return None };
                 match entry {
-                    Expr::Extend { value, bits: 32, signed: true } => ((**value).clone(), Some(sum.constant)),
-                    Expr::Load { bits: 8 | 16 | 32, .. } if sum.constant != 0 => (entry.clone(), Some(sum.constant)),
-                    Expr::Load { bits: 32, .. } => (entry.clone(), None),
+                    Expr::Extend { value, bits: 32, signed: true } => (&**value, Some(sum.constant)),
+                    Expr::Load { bits: 8 | 16 | 32, .. } if sum.constant != 0 => (entry, Some(sum.constant)),
+                    Expr::Load { bits: 32, .. } => (entry, None),
                     _ => return None,
                 }
             }
         };
         let Expr::Load { addr, bits } = load else { return None };
-        let sum = Linear::of(&addr);
-        let [(index, scale)] = sum.terms.as_slice() else { return None };
+        let sum = Linear::of(addr);
+        let [(index, scale)] = sum.terms[..] else { return None };
         let entry_bytes = u64::from(bits / 8);
         let in_file = self.view.image.bytes(Svma(sum.constant), entry_bytes).is_some();
         // An index that is scaled already has its own steps: `lea 0(,%rax,4)`, then `(%rdx,%rcx)`.
-        (*scale == entry_bytes && in_file)
-            .then(|| (Shape { at: sum.constant, entry_bits: bits, scale: *scale, base }, index.clone()))
+        (scale == entry_bytes && in_file)
+            .then(|| (Shape { at: sum.constant, entry_bits: *bits, scale, base }, index.clone()))
     }
 }
 
@@ -519,7 +520,7 @@ impl View<'_> {
 /// The registers that are added, unscaled: to a scaled one in the address of a table's entry, and to the entry.
 fn base_registers(target: &Expr) -> Vec<Reg> {
     let mut bases = Vec::new();
-    let mut add = |terms: &[(Expr, u64)]| {
+    let mut add = |terms: &[(&Expr, u64)]| {
         let scaled = terms.iter().any(|(atom, factor)| *factor != 1 || !matches!(atom, Expr::Reg(_)));
         for (atom, factor) in terms {
             if let (Expr::Reg(reg), 1, true) = (atom, factor, scaled)
@@ -535,7 +536,7 @@ fn base_registers(target: &Expr) -> Vec<Reg> {
     for (atom, _) in &sum.terms {
         let entry = match atom {
             Expr::Extend { value, .. } => value,
-            other => other,
+            other => *other,
         };
         if let Expr::Load { addr, .. } = entry {
             add(&Linear::of(addr).terms);
@@ -629,7 +630,7 @@ fn keep_what_survives(state: &mut State, written: RegSet, compared: bool, memory
     let frame = facts.abi.preserved | RegSet::of(facts.stack_pointer);
     let lost_load = |part: &Expr| match part {
         Expr::Load { addr, .. } => match Linear::of(addr).terms[..] {
-            [(Expr::Reg(base), 1)] => !frame.contains(base),
+            [(Expr::Reg(base), 1)] => !frame.contains(*base),
             _ => true,
         },
         _ => false,
@@ -664,7 +665,8 @@ type Bounds = (i64, i64);
 
 /// The range of `index` under the conditions, if they bound it.
 fn bounded(index: &Expr, conditions: &[Condition]) -> Option<Bounds> {
-    conditions.iter().filter_map(|c| bounded_by(index, c)).min_by_key(|(low, high)| high - low)
+    let index = Core::of(index);
+    conditions.iter().filter_map(|c| bounded_by(&index, c)).min_by_key(|(low, high)| high - low)
 }
 
 /// An explicit mask, of a width that is no operand's, is there to bound the index.
@@ -675,14 +677,14 @@ fn masked(index: &Expr) -> Option<Bounds> {
     }
 }
 
-fn bounded_by(index: &Expr, condition: &Condition) -> Option<Bounds> {
+fn bounded_by(index: &Core<'_>, condition: &Condition) -> Option<Bounds> {
     let (relation, value, limit) = match (&*condition.left, &*condition.right) {
         (value, Expr::Const(limit)) => (condition.relation, value, *limit),
         (Expr::Const(limit), value) => (mirrored(condition.relation), value, *limit),
         _ => return None,
     };
-    let (index_core, value_core) = (Core::of(index), Core::of(value));
-    if index_core.terms != value_core.terms || value_core.bits < index_core.bits {
+    let core = Core::of(value);
+    if index.terms != core.terms || core.bits < index.bits {
         return None;
     }
     // The condition holds for value = core + c modulo 2^bits; the index is value + shift.
@@ -694,15 +696,15 @@ fn bounded_by(index: &Expr, condition: &Condition) -> Option<Bounds> {
         Relation::LessOrEqual if upper_bound(value) <= i32::MAX as u64 => (0, limit),
         _ => return None,
     };
-    let shift = index_core.constant.wrapping_sub(value_core.constant);
+    let shift = index.constant.wrapping_sub(core.constant);
     let (low, high) = (low.wrapping_add(shift), high.wrapping_add(shift));
-    let range = if index_core.bits >= 64 {
+    let range = if index.bits >= 64 {
         // Part of the sum may stand in the table's address instead, and the index start below zero.
         (low as i64, high as i64)
     } else {
-        let modulus = (1u64 << index_core.bits) - 1;
+        let modulus = (1u64 << index.bits) - 1;
         let high = high & modulus;
-        if high > modulus >> u32::from(index_core.signed) {
+        if high > modulus >> u32::from(index.signed) {
             return None;
         }
         ((low & modulus) as i64, high as i64)
@@ -726,15 +728,15 @@ fn mirrored(relation: Relation) -> Relation {
 }
 
 /// An expression as `extend(terms + constant, bits)`.
-struct Core {
-    terms: Vec<(Expr, u64)>,
+struct Core<'e> {
+    terms: Vec<(&'e Expr, u64)>,
     constant: u64,
     bits: u8,
     signed: bool,
 }
 
-impl Core {
-    fn of(expr: &Expr) -> Core {
+impl Core<'_> {
+    fn of(expr: &Expr) -> Core<'_> {
         let (value, bits, signed) = match expr {
             Expr::Extend { value, bits, signed } => (&**value, *bits, *signed),
             other => (other, 64, false),

@@ -512,16 +512,21 @@ impl<'a> Builder<'a, '_> {
     /// An exception comes from the calls that the landing pad is for, with the registers that calls preserve.
     fn throw_to_landing_pads(&self, preds: &mut Predecessors) {
         let image = self.around.image;
-        for slice in &self.slices {
-            let Some(fde) = image.fde_at(slice.start).filter(|fde| fde.lsda.is_some()) else { continue };
-            for site in image.landing_pads(fde) {
-                let Some(pad) = self.block_at(site.pad) else { continue };
-                for i in 0..self.scratch.blocks.len() {
-                    let last = self.last_of(i).filter(|insn| matches!(insn.flow, Flow::Call(_)));
-                    if last.is_some_and(|insn| insn.at >= site.start && insn.at - site.start < site.len) {
-                        preds.add(pad, i, Via::AfterCall);
-                    }
-                }
+        let with_pads =
+            self.slices.iter().filter_map(|slice| image.fde_at(slice.start).filter(|fde| fde.lsda.is_some()));
+        let sites: Vec<_> = with_pads.flat_map(|fde| image.landing_pads(fde)).collect();
+        if sites.is_empty() {
+            return;
+        }
+        let ends = (0..self.scratch.blocks.len()).filter_map(|i| Some((self.last_of(i)?, i)));
+        let mut calls: Vec<(Svma, usize)> =
+            ends.filter(|(last, _)| matches!(last.flow, Flow::Call(_))).map(|(last, i)| (last.at, i)).collect();
+        calls.sort_unstable();
+        for site in sites {
+            let Some(pad) = self.block_at(site.pad) else { continue };
+            let first = calls.partition_point(|(at, _)| *at < site.start);
+            for (_, block) in calls[first..].iter().take_while(|(at, _)| *at - site.start < site.len) {
+                preds.add(pad, *block, Via::AfterCall);
             }
         }
     }
