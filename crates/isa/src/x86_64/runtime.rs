@@ -58,6 +58,7 @@ const MAP_ANONYMOUS: u32 = 0x20;
 const MAP_NORESERVE: u32 = 0x4000;
 const MAP_FIXED_NOREPLACE: u32 = 0x10_0000;
 const LOCK_EX: u32 = 2;
+const LOCK_UN: u32 = 8;
 const SIG_SETMASK: u32 = 2;
 const ARCH_SET_GS: u32 = 0x1001;
 /// In the state: memory is at the window; start-up has run; the last shard that a thread of this process took.
@@ -433,6 +434,10 @@ impl Writer {
         let mut no_file = self.asm.create_label();
         self.asm.test(r14, r14)?;
         self.asm.js(no_file)?;
+        // The mapping keeps the open file, and with it the lock.
+        self.asm.mov(rdi, r14)?;
+        self.asm.mov(esi, LOCK_UN)?;
+        self.system(call::FLOCK)?;
         self.asm.mov(rdi, r14)?;
         self.system(call::CLOSE)?;
         self.asm.set_label(&mut no_file)?;
