@@ -35,6 +35,8 @@ pub const SHARD_THREAD: u32 = 24;
 pub const HEADER_LEN: u64 = 4096;
 /// So many bytes of the header must agree.
 pub const IDENTITY_LEN: u64 = 64;
+/// Where in the header the 8 bytes are whose hexadecimal digits `%n` in a path stands for.
+pub const NAME_AT: u64 = 32;
 /// Bytes of a shard in front of its first counter.
 pub const SHARD_HEADER_LEN: u64 = 64;
 /// The longest path of a counts file, with its end.
@@ -58,7 +60,7 @@ pub struct RunTimePlaces {
     pub at: Svma,
     /// What the header of the file must be.
     pub header: Svma,
-    /// The path of the file, `%p` in it for the process id; writable.
+    /// The path of the file, `%p` in it for the process id, `%n` for digits that tell one program from another; writable.
     pub path: Svma,
     /// Four zero words that the code remembers things in; writable.
     pub state: Svma,
