@@ -83,13 +83,22 @@ impl Editor {
 
     /// Counts every edge.
     pub fn write_counting(&self, out: &Path, options: &CountOptions<'_>) -> Result<(), Error> {
-        let image = self.program.image();
         let made = count::instrument(&self.program, &self.survey, options.profile);
-        let notes = Notes { original: Original::of(image), funcs: made.funcs }.to_bytes();
-        let counters = made.plan.counters();
+        let notes = Notes { original: Original::of(self.program.image()), funcs: made.funcs }.to_bytes();
+        self.write_keeping(out, &made.plan, &notes, options)
+    }
+
+    /// What a tool of one's own planned.
+    pub fn write_plan(&self, out: &Path, plan: &Plan) -> Result<(), Error> {
+        self.write_keeping(out, plan, &[], &CountOptions::default())
+    }
+
+    fn write_keeping(&self, out: &Path, plan: &Plan, notes: &[u8], options: &CountOptions<'_>) -> Result<(), Error> {
+        let image = self.program.image();
+        let counters = plan.counters();
         let shard_len = layout::shard_len(counters);
         let program = std::path::absolute(out).unwrap_or_else(|_| out.to_owned());
-        let header = file::header(&program, u64::from(counters), shard_len, file::fingerprint(&notes));
+        let header = file::header(&program, u64::from(counters), shard_len, file::fingerprint(notes));
         let path = match options.counts {
             Some(path) => path.as_bytes().to_vec(),
             None => default_counts(out).into_os_string().into_encoded_bytes(),
@@ -99,8 +108,8 @@ impl Editor {
             Hook::Init { old } => StartUp::Library { old },
         };
         let per_thread = options.threads.unwrap_or_else(|| may_have_threads(image));
-        let keep = Keep { start_up, header: &header, path: &path, notes: &notes, per_thread };
-        let layout = self.lay_out(&made.plan, Some(keep))?;
+        let keep = Keep { start_up, header: &header, path: &path, notes, per_thread };
+        let layout = self.lay_out(plan, Some(keep))?;
         self.write(&layout, out)
     }
 
