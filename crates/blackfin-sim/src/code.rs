@@ -27,7 +27,11 @@ const MAX_BLOCK: usize = 64;
 /// So many jumps are followed.
 const MAX_JUMPS: usize = 4;
 
+/// When so many instructions are kept, everything is forgotten: no reasonable program has that much code.
+const MAX_KEPT: usize = 1 << 19;
+
 const TABLE_BITS: u32 = 15;
+const SINGLES_BITS: u32 = 12;
 
 /// What an instruction was made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +85,11 @@ pub struct Place {
 
 pub struct CodeCache {
     table: Vec<Entry>,
+    /// Instructions that were run one by one. Making a block for each would be quadratic where code is rewritten often.
+    singles: Vec<Single>,
     blocks: Vec<Block>,
+    /// How often everything was forgotten.
+    generation: u64,
     /// The number of the first of `blocks`.
     first_number: u32,
     /// The instructions of all blocks, and `places` for each.
@@ -99,10 +107,20 @@ struct Entry {
     number: u32,
 }
 
+#[derive(Clone, Copy)]
+struct Single {
+    pc: u32,
+    /// It is valid while this is the cache's `generation`.
+    generation: u64,
+    source: Source,
+}
+
 impl CodeCache {
     pub fn new(straight: bool) -> CodeCache {
         CodeCache {
             table: vec![Entry { pc: 0, number: 0 }; 1 << TABLE_BITS],
+            singles: vec![Single { pc: 0, generation: 0, source: Source::NoMemory }; 1 << SINGLES_BITS],
+            generation: 1,
             blocks: Vec::new(),
             first_number: 1,
             ops: Vec::new(),
@@ -130,11 +148,21 @@ impl CodeCache {
 
     /// What the instruction at `pc` is made from.
     pub fn source(&mut self, pc: u32, mem: &mut Memory) -> Source {
-        if self.find(pc).is_none() {
-            self.build(pc, mem);
+        if let Some(place) = self.find(pc).and_then(|block| self.places.get(block.first as usize)) {
+            return place.source;
         }
-        let first = self.find(pc).and_then(|block| self.places.get(block.first as usize));
-        first.map_or(Source::NoMemory, |place| place.source)
+        let slot = (pc >> 1) as usize & ((1 << SINGLES_BITS) - 1);
+        match self.singles.get(slot) {
+            Some(single) if single.pc == pc && single.generation == self.generation => single.source,
+            _ => {
+                let source = fetch(pc, mem);
+                mark(source, pc, mem);
+                if let Some(single) = self.singles.get_mut(slot) {
+                    *single = Single { pc, generation: self.generation, source };
+                }
+                source
+            }
+        }
     }
 
     /// Forgets all blocks.
@@ -144,6 +172,7 @@ impl CodeCache {
         self.ops.clear();
         self.places.clear();
         self.bundles.clear();
+        self.generation += 1;
         mem.forget_code();
     }
 
@@ -163,6 +192,9 @@ impl CodeCache {
     #[cold]
     #[inline(never)]
     pub fn build(&mut self, pc: u32, mem: &mut Memory) {
+        if self.ops.len() > MAX_KEPT {
+            self.flush(mem);
+        }
         loop {
             let number = self.first_number;
             let block = self.try_build(pc, mem);
@@ -199,16 +231,14 @@ impl CodeCache {
             let at = block.end_pc;
             block.last_pc = at;
             let source = fetch(at, mem);
+            mark(source, at, mem);
             let Source::Insn(insn) = source else {
-                // It may become legal when any of the bytes that were looked at changes.
-                (0..4).for_each(|half| mem.mark_code(at.wrapping_add(2 * half), 2));
                 self.push(Uop::Slow, Place { pc: at, source, falls: block.cycles, taken: block.cycles });
                 break;
             };
             if let Op::LoopSetup { last, .. } = insn.op {
                 self.note_loop_bottom(last, mem);
             }
-            mem.mark_code(at, insn.len.into());
             block.loop_bottom = self.is_loop_bottom(at);
             let uop = match lower(&insn, block.loop_bottom) {
                 Lowered::Uop(uop) => uop,
@@ -290,5 +320,14 @@ fn fetch(at: u32, mem: &Memory) -> Source {
         Some(Ok(insn)) => Source::Insn(insn),
         Some(Err(cause)) => Source::Illegal(cause),
         None => Source::NoMemory,
+    }
+}
+
+/// Remembers which bytes an instruction was made from.
+fn mark(source: Source, at: u32, mem: &mut Memory) {
+    match source {
+        Source::Insn(insn) => mem.mark_code(at, insn.len.into()),
+        // It may become legal when any of the bytes that were looked at changes.
+        _ => (0..4).for_each(|half| mem.mark_code(at.wrapping_add(2 * half), 2)),
     }
 }

@@ -376,9 +376,11 @@ impl State {
                 let flags = self.acc_neg(dst, src);
                 self.set_flags(NZ, flags);
             }
+            // Unlike that of one, this leaves the flags alone.
             Op::AccNegBoth => {
-                let flags = self.acc_neg(Acc::A0, Acc::A0) | self.acc_neg(Acc::A1, Acc::A1);
-                self.set_flags(NZ, flags);
+                for acc in &mut self.acc {
+                    *acc = clamp40(-*acc).0;
+                }
             }
             Op::AccAbs { dst, src } => {
                 let flags = self.acc_abs(dst, src);

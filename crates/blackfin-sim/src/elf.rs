@@ -8,12 +8,11 @@ use object::read::elf::{FileHeader, ProgramHeader};
 
 /// Loads the segments and returns the entry.
 pub fn load(file: &[u8], mem: &mut Memory) -> Result<u32, SimError> {
+    if let Some(machine) = machine(file).filter(|&machine| machine != EM_BLACKFIN.0) {
+        return Err(SimError::OtherMachine { machine });
+    }
     let header = FileHeader32::<LE>::parse(file)?;
     let endian = header.endian()?;
-    let machine = header.e_machine(endian);
-    if machine != EM_BLACKFIN {
-        return Err(SimError::OtherMachine { machine: machine.0 });
-    }
     let kind = header.e_type(endian);
     if kind != ET_EXEC {
         return Err(SimError::NotExecutable { kind: kind.0 });
@@ -32,4 +31,10 @@ pub fn load(file: &[u8], mem: &mut Memory) -> Result<u32, SimError> {
         }
     }
     Ok(header.e_entry(endian))
+}
+
+/// The machine of any ELF file, of either class and byte order.
+fn machine(file: &[u8]) -> Option<u16> {
+    let bytes = file.strip_prefix(b"\x7fELF")?.get(14..16)?.try_into().ok()?;
+    Some(if file.get(5) == Some(&2) { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) })
 }

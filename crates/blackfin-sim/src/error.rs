@@ -8,7 +8,7 @@ use std::fmt;
 pub enum SimError {
     #[error("the file cannot be read as ELF: {0}")]
     NotElf(#[from] object::read::Error),
-    #[error("the file is for another machine (e_machine {machine}, Blackfin is 106)")]
+    #[error("the file is for another machine ({}), not for Blackfin", machine_name(*.machine))]
     OtherMachine { machine: u16 },
     #[error("the file is no executable program (e_type {kind})")]
     NotExecutable { kind: u16 },
@@ -18,6 +18,10 @@ pub enum SimError {
     SdramSize(u32),
     #[error("{0}")]
     Stopped(Box<Stopped>),
+}
+
+fn machine_name(machine: u16) -> String {
+    lancet_isa::elf_machine_name(machine).map_or_else(|| format!("e_machine {machine}"), str::to_owned)
 }
 
 /// A program that could not go on.

@@ -132,6 +132,9 @@ impl Memory {
     #[must_use]
     pub fn write(&mut self, addr: u32, bytes: &[u8]) -> Option<bool> {
         let place = self.place(addr, bytes.len())?;
+        if bytes.is_empty() {
+            return Some(false);
+        }
         let target = match place {
             Place::Sdram(at) if self.open.is_empty() => self.guarded.get_mut(at..at + bytes.len())?,
             Place::Sdram(at) => self.open.get_mut(at..at + bytes.len())?,

@@ -280,6 +280,10 @@ impl State {
                 shifted.overflow |= count >= 0 && sign_changed(value, shifted.value, 32);
                 self.set_shifted(dst, shifted);
             }
+            // There is no shift to the right by 32.
+            Op::ShiftImm { op: op @ (Shift::Arithmetic | Shift::Logical), dst, src, by: -32 } => {
+                self.set_shifted(dst, word(op, self.d(src), 32));
+            }
             Op::ShiftImm { op, dst, src, by } => self.set_shifted(dst, word(op, self.d(src), i32::from(by))),
             Op::Rotate { dst, src, by } => self.rotate_word(dst, src, count_in(self.d(by))),
             Op::RotateImm { dst, src, by } => self.rotate_word(dst, src, i32::from(by)),

@@ -132,8 +132,11 @@ impl Core {
             Op::Abort => return Ok(Next::Exited(1)),
             Op::Hlt => return Ok(Next::Exited(0)),
             Op::DbgAcc(acc) => {
-                let text = format!("DBG : A{} = {:#x}\n", acc as u8, self.state.a_unsigned(acc));
-                say(host, &text);
+                let value = match self.state.a_unsigned(acc) {
+                    0 => "0".to_owned(),
+                    value => format!("{value:#x}"),
+                };
+                say(host, &format!("DBG : A{} = {value}\n", acc as u8));
             }
             Op::DbgReg(reg) => {
                 let value = self.read_reg(reg)?;
@@ -185,6 +188,7 @@ impl Core {
             return Ok(());
         }
         match self.timer.deadline() {
+            _ if !self.operating => Ok(()),
             Some(deadline) => {
                 self.cycles = self.cycles.max(deadline);
                 Ok(())

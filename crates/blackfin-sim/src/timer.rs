@@ -3,6 +3,8 @@
 //! Without a model of time, instructions take a cycle each, far less than programs expect that wait for the timer in
 //! code that is fetched from SDRAM. The prescaler is then left out.
 //!
+//! Enabled with a count of zero it expires at once. Having expired it rests, unless it reloads.
+//!
 //! Nothing is counted cycle by cycle: the registers hold what was true at `since`, and [`CoreTimer::deadline`] tells the
 //! simulator when to look again.
 
@@ -16,6 +18,8 @@ pub struct CoreTimer {
     period: u32,
     scale: u32,
     count: u32,
+    /// It was set and has not expired since.
+    armed: bool,
     /// Whether TSCALE counts.
     prescaler: bool,
     /// The cycle at which `count` was right.
@@ -24,11 +28,11 @@ pub struct CoreTimer {
 
 impl CoreTimer {
     pub fn new(prescaler: bool) -> CoreTimer {
-        CoreTimer { control: 0, period: 0, scale: 0, count: 0, prescaler, since: 0 }
+        CoreTimer { control: 0, period: 0, scale: 0, count: 0, armed: false, prescaler, since: 0 }
     }
 
     fn running(&self) -> bool {
-        self.control & (POWERED | ENABLED) == POWERED | ENABLED && self.count != 0
+        self.control & (POWERED | ENABLED) == POWERED | ENABLED && self.armed
     }
 
     fn cycles_per_count(&self) -> u64 {
@@ -43,7 +47,7 @@ impl CoreTimer {
     fn update(&mut self, now: u64) {
         if self.running() {
             // The last count is for `expire`.
-            let counted = ((now - self.since) / self.cycles_per_count()).min(u64::from(self.count) - 1);
+            let counted = ((now - self.since) / self.cycles_per_count()).min(u64::from(self.count).saturating_sub(1));
             self.count -= counted as u32;
             self.since += counted * self.cycles_per_count();
         } else {
@@ -58,6 +62,7 @@ impl CoreTimer {
         };
         self.control |= EXPIRED;
         self.count = if self.control & RELOAD != 0 { self.period } else { 0 };
+        self.armed = self.count != 0;
         self.since = deadline;
         true
     }
@@ -76,11 +81,15 @@ impl CoreTimer {
     pub fn write(&mut self, register: u32, value: u32, now: u64) {
         self.update(now);
         match register {
-            0 => self.control = value,
+            0 => {
+                self.armed |= value & ENABLED != 0 && self.control & ENABLED == 0;
+                self.control = value;
+            }
             1 => (self.period, self.count) = (value, value),
             2 => self.scale = value,
             _ => self.count = value,
         }
+        self.armed |= register != 0 && self.count != 0;
         self.since = now;
     }
 }
@@ -104,5 +113,17 @@ mod tests {
         assert_eq!(timer.read(3, 121), 2);
         assert_eq!(timer.read(3, 122), 1);
         assert_eq!(timer.deadline(), Some(126));
+    }
+
+    #[test]
+    fn expires_at_once_without_a_count() {
+        let mut timer = CoreTimer::new(true);
+        timer.write(0, POWERED | ENABLED, 7);
+        assert!(timer.expire(7));
+        assert_eq!(timer.deadline(), None);
+        timer.write(0, POWERED | ENABLED, 8);
+        assert_eq!(timer.deadline(), None);
+        timer.write(3, 2, 9);
+        assert_eq!(timer.deadline(), Some(11));
     }
 }

@@ -146,6 +146,8 @@ pub enum Uop {
     Bundle(u32),
 }
 
+const _: () = assert!(size_of::<Uop>() <= 20);
+
 /// Three operations that see the same registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bundle {

@@ -2,15 +2,21 @@
 //!
 //! One file per command; each is arguments, help, and a `run` that asks the library for a report and writes it.
 //! Exit status: 0, or 1 for an error in one line on standard error (`lancet: FILE: where: what`), or 2 for arguments
-//! that make no sense. Output that nobody reads any more (`| head`) is no error.
+//! that make no sense; of a program that was run, its own. Output that nobody reads any more (`| head`) is no error.
 #![forbid(unsafe_code)]
 
 mod cfg;
+mod diff;
 mod disasm;
 mod functions;
 mod loops;
 mod output;
+mod profile;
 mod progress;
+mod rewrite;
+mod sampling;
+mod sim;
+mod stat;
 mod subject;
 
 use std::io;
@@ -35,7 +41,7 @@ struct Cli {
 }
 
 const EXAMPLES: &str = "\
-FILE is an x86-64 ELF program or shared library, stripped or not. FUNCTION is a
+FILE is an ELF program or shared library for x86-64 or Blackfin, stripped or not. FUNCTION is a
 name, a demangled name with or without its parameters, or an address in the
 function (0x...). The JSON that --json writes is described in docs/json.md.
 
@@ -43,7 +49,9 @@ Examples:
   lancet functions --sort loops /usr/bin/bash
   lancet loops /usr/bin/bash
   lancet cfg /usr/lib/x86_64-linux-gnu/libc.so.6 qsort_r --format svg > qsort.svg
-  lancet disasm --pid 1234 malloc";
+  lancet disasm --pid 1234 malloc
+  lancet sim --stats decoder.elf
+  lancet profile --pid 1234 --seconds 5";
 
 #[derive(Subcommand)]
 enum Command {
@@ -51,6 +59,11 @@ enum Command {
     Loops(loops::Args),
     Cfg(cfg::Args),
     Disasm(disasm::Args),
+    Sim(sim::Args),
+    Profile(profile::Args),
+    Diff(diff::Args),
+    Stat(stat::Args),
+    Rewrite(rewrite::Args),
 }
 
 fn main() -> ExitCode {
@@ -59,7 +72,7 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     match run(cli) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(error) => match error.downcast_ref::<clap::Error>() {
             Some(error) => usage(error),
             None => failure(&error),
@@ -67,7 +80,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> anyhow::Result<()> {
+fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     if let Some(threads) = cli.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build_global()?;
     }
@@ -77,9 +90,18 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Loops(args) => loops::run(args, &mut output)?,
         Command::Cfg(args) => cfg::run(args, &mut output)?,
         Command::Disasm(args) => disasm::run(args, &mut output)?,
+        // Standard output is the program's.
+        Command::Sim(args) => {
+            drop(output);
+            return sim::run(&args);
+        }
+        Command::Profile(args) => profile::run(args, &mut output)?,
+        Command::Diff(args) => diff::run(args, &mut output)?,
+        Command::Stat(args) => stat::run(args, &mut output)?,
+        Command::Rewrite(args) => rewrite::run(args, &mut output)?,
     }
     output.finish()?;
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What clap has to say: help, the version, or what is wrong with the arguments.

@@ -40,6 +40,10 @@ impl SubjectArgs {
         Ok(())
     }
 
+    pub fn file(&self) -> Option<&OsString> {
+        self.file.as_ref()
+    }
+
     /// Opens and analyses it.
     pub fn load(&self, command: &str) -> anyhow::Result<Subject> {
         let opened = match (self.pid, &self.file) {

@@ -5,6 +5,7 @@
 
 use crate::addr::Svma;
 use crate::regs::RegSet;
+use crate::runtime::{RunTime, RunTimePlaces};
 
 /// How an instruction depends on where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,18 +74,38 @@ pub struct OutOfReach {
     pub to: Svma,
 }
 
+/// New code could not be written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("new code for {at} cannot be encoded: {why}")]
+pub struct EncodeError {
+    pub at: Svma,
+    pub why: String,
+}
+
 pub trait Edit: Send + Sync {
-    /// How the instruction at the start of `code` depends on its place.
-    fn movable(&self, code: &[u8], at: Svma) -> Movable;
+    /// Shows `visit` each instruction of `code`: its length, and how it depends on its place. `code` is made of whole
+    /// instructions.
+    fn walk(&self, code: &[u8], at: Svma, visit: &mut dyn FnMut(usize, Movable));
 
     /// Writes the direct jump, branch or call at the start of `code` anew, to reach near or far. Returns the field for
     /// its target. (A branch that exists in a near form only becomes a near one around a far jump.)
     fn transfer(&self, code: &[u8], reach: Reach, out: &mut Vec<u8>) -> Field;
 
+    /// The length of an instruction at the start of `code` that must stay first where pointers lead to, because the
+    /// machine may check for it; 0 if there is none.
+    fn landing_mark(&self, code: &[u8]) -> usize;
+
     fn jump(&self, reach: Reach, out: &mut Vec<u8>) -> Field;
 
-    /// Adds one to a 64-bit counter. Returns the fields for a shared counter's address.
-    fn count(&self, counter: Counter, free: Free, out: &mut Vec<u8>) -> Vec<Field>;
+    /// Adds one to a 64-bit counter. `fields` gets those for a shared counter's address.
+    fn count(&self, counter: Counter, free: Free, out: &mut Vec<u8>, fields: &mut Vec<Field>);
+
+    /// To stand behind a call that may have returned in a new process: if it did, calls the run-time code for that,
+    /// whose address the field wants.
+    fn check_fork(&self, out: &mut Vec<u8>) -> Field;
+
+    /// The code that keeps counters in a file. Its length depends on nothing but the kind of start-up.
+    fn run_time(&self, places: &RunTimePlaces) -> Result<RunTime, EncodeError>;
 
     /// Fills a field of `code`, which stands at `at`, so that it refers to `to`.
     fn fill(&self, code: &mut [u8], at: Svma, field: Field, to: Svma) -> Result<(), OutOfReach>;

@@ -18,6 +18,7 @@ mod elf;
 mod facts;
 mod insn;
 mod regs;
+pub mod runtime;
 pub mod value;
 mod x86_64;
 
@@ -86,6 +87,9 @@ pub trait Semantic: Send + Sync {
     /// an immediate. (A branch target is not one: it is in [`Insn::flow`].)
     fn address_constants(&self, code: &[u8], at: Svma, visit: &mut dyn FnMut(Svma));
 
+    /// May an instruction in `code` call the system? A quick look at the bytes: it may say yes too often.
+    fn may_call_system(&self, code: &[u8]) -> bool;
+
     /// Does nothing, and compilers pad with it (`nop` in all its forms, `int3` between functions).
     fn is_padding(&self, code: &[u8], at: Svma) -> bool;
 }
@@ -142,11 +146,15 @@ pub fn decode_one(isa: &dyn Isa, code: &[u8], at: Svma) -> Result<Insn, DecodeEr
     found.ok_or(DecodeError::Truncated { at })
 }
 
-/// The instruction set of an ELF machine number (`EM_*`), if Lancet knows it.
+/// Every instruction set that Lancet knows, with its ELF machine number (`EM_*`).
+const KNOWN: &[(u16, &'static dyn Isa)] = &[(62, &x86_64::X86_64), (106, &blackfin::Blackfin)];
+
+/// The instruction set of an ELF machine number, if Lancet knows it.
 pub fn for_elf_machine(machine: u16) -> Option<&'static dyn Isa> {
-    match machine {
-        62 => Some(&x86_64::X86_64),
-        106 => Some(&blackfin::Blackfin),
-        _ => None,
-    }
+    KNOWN.iter().find(|(number, _)| *number == machine).map(|(_, isa)| *isa)
+}
+
+/// All instruction sets that Lancet knows.
+pub fn all() -> impl Iterator<Item = &'static dyn Isa> {
+    KNOWN.iter().map(|(_, isa)| *isa)
 }

@@ -1,12 +1,41 @@
 //! What can go wrong between a request and its answer. One line each, that names the file or process.
 
+use lancet_blackfin_sim::SimError;
+use lancet_engine::collect::CollectError;
 use lancet_engine::image::ImageError;
+use lancet_engine::layout::LayoutError;
+use lancet_engine::sink::elf_writer::SinkError;
 use lancet_isa::Svma;
+
+use crate::tools::count::CountsError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
     Image(#[from] ImageError),
+    #[error("{path}: {cause}")]
+    File { path: String, cause: std::io::Error },
+    /// Of several lines if the program stopped: its registers follow.
+    #[error("{program}: {cause}")]
+    Simulation { program: String, cause: SimError },
+    #[error("{program}: it did not end within {limit} instructions")]
+    SimulationLimit { program: String, limit: u64 },
+    #[error(transparent)]
+    Collect(#[from] CollectError),
+    #[error(transparent)]
+    Sink(#[from] SinkError),
+    #[error("{name}: {cause}")]
+    Layout { name: String, cause: LayoutError },
+    #[error("{name}: Lancet does not edit {isa} programs")]
+    NoEditor { name: String, isa: &'static str },
+    #[error(transparent)]
+    Counts(#[from] CountsError),
+    #[error("{name}: it was not rewritten to count, or by another version of Lancet")]
+    NoNotes { name: String },
+    #[error("{counts}: these are not counts of {program}")]
+    OtherCounts { counts: String, program: String },
+    #[error("{path}: it has changed since it was rewritten")]
+    Changed { path: String },
     #[error("{subject}: no function {query}{}", suggestion(near))]
     NoSuchFunction {
         subject: String,

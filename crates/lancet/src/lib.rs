@@ -47,11 +47,16 @@ mod error;
 pub mod lookup;
 pub mod names;
 pub mod prelude;
+pub mod profile;
 pub mod report;
+pub mod rewrite;
+pub mod simulate;
 mod subject;
 pub mod tools;
 
 pub use error::Error;
+pub use lancet_blackfin_sim as blackfin_sim;
+pub use lancet_engine::collect;
 pub use lancet_engine::image::{self, Image, ImageError, Process};
 pub use lancet_engine::program::{self, Block, BlockId, Edge, EdgeKind, Func, FuncId, Loop, LoopId, Program};
 pub use lancet_isa::{self as isa, Avma, Insn, Reg, RegSet, Svma};

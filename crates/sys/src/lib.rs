@@ -1,5 +1,9 @@
 //! The only crate with `unsafe`: what the operating system offers, behind a safe interface.
 
 mod map;
+pub mod perf;
+pub mod ptrace;
+mod ring;
+pub mod spawn;
 
 pub use map::{Mapped, map_file};

@@ -2,8 +2,12 @@
 
 mod bad_input;
 mod golden;
+mod live;
 mod options;
 mod process;
+mod profile;
+mod raw;
+mod sim;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;

@@ -82,6 +82,11 @@ pub(crate) const LONGEST_CIE: usize = 4096;
 type Bytes<'a> = EndianSlice<'a, RunTimeEndian>;
 type ParsedCie<'a> = CommonInformationEntry<Bytes<'a>>;
 
+/// Where the table begins, and its bytes.
+pub(super) fn table(data: &[u8], headers: &Headers) -> Option<(Svma, Range<usize>)> {
+    Place::find(data, headers).map(|(place, _)| (place.start, place.range))
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     pub fdes: Vec<Fde>,

@@ -119,6 +119,13 @@ impl Image {
         })
     }
 
+    /// The same image under another name: a file may be opened by a path that only Lancet knows.
+    pub(crate) fn renamed(mut self, name: String) -> Image {
+        self.path = Some(PathBuf::from(&name));
+        self.name = name;
+        self
+    }
+
     /// The file's path, or what the bytes were called.
     pub fn name(&self) -> &str {
         &self.name
@@ -371,6 +378,16 @@ impl Image {
     /// The unwind table as it stands in the file.
     pub(crate) fn raw_frames(&self) -> Option<RawFrames<'_>> {
         self.frames().raw(&self.data)
+    }
+
+    /// Where the unwind table begins, and its bytes in the file.
+    pub fn unwind_table(&self) -> Option<(Svma, Range<usize>)> {
+        frames::table(&self.data, &self.headers)
+    }
+
+    /// The index into it (`.eh_frame_hdr`).
+    pub fn unwind_index(&self) -> Option<(Svma, Range<usize>)> {
+        self.headers.extra(elf::PT_GNU_EH_FRAME).map(|index| (index.svma, index.range.clone()))
     }
 
     fn frames(&self) -> &Frames {

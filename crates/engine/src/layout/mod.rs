@@ -1,8 +1,244 @@
 //! From a plan to bytes: clones of functions with what was added, and the ways that lead to them.
+//!
+//! ```text
+//! Program ──> Survey ──────────────> lay_out ──> Patch, MovedPieces
+//!             what can be edited     clones (clone.rs, piece.rs), jumps to them (redirect.rs), jump tables (tables.rs)
+//!             survey.rs, conventions.rs
+//! ```
+//!
+//! Every edited function is copied whole to new memory behind the image, in the order of the old text. The old text
+//! stays, with jumps to the clones where control may still arrive, so all addresses that anybody holds stay true.
 
+mod clone;
+mod conventions;
+mod fork;
 mod map;
 mod patch;
+mod piece;
+mod redirect;
+mod run_time;
+mod survey;
+mod tables;
 pub mod unwind;
 
+use lancet_isa::Svma;
+use lancet_isa::edit::{Edit, EncodeError, OutOfReach, Reach};
+use lancet_isa::runtime::StartUp;
+use rayon::prelude::*;
+
+pub use clone::Counters;
 pub use map::{Aside, MovedPiece, Span};
 pub use patch::{Chunk, ChunkKind, NewSection, NewSymbol, Overwrite, Patch, Repoint};
+pub use run_time::shard_len;
+pub use survey::{Obstacle, Survey};
+
+use crate::plan::Plan;
+use crate::program::{FuncId, Part, Program};
+use clone::{Around, FuncClone, Places, body_of};
+use fork::Forks;
+use redirect::Redirect;
+use run_time::RunTimeMaker;
+use tables::Change;
+
+/// Memory pages are no smaller.
+pub const PAGE: u64 = 4096;
+
+#[derive(Debug, thiserror::Error)]
+pub enum LayoutError {
+    #[error("{0}: new code is too far from the old")]
+    TooFar(#[from] OutOfReach),
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+    #[error("the path of the counts file has {len} bytes: that is too long")]
+    LongPath { len: usize },
+    #[error("the function at {at} cannot be edited: {why}")]
+    NotEditable { at: Svma, why: Obstacle },
+}
+
+/// A plan as bytes.
+#[derive(Debug, Default)]
+pub struct Layout {
+    pub patch: Patch,
+    /// By new address.
+    pub pieces: Vec<MovedPiece>,
+}
+
+/// What layout needs to know beside the program and the plan.
+pub struct Frame<'a> {
+    pub survey: &'a Survey,
+    /// The first address for new code: at the start of a page.
+    pub code_at: Svma,
+    pub keep: Option<Keep<'a>>,
+}
+
+/// How counters are kept in a file: see [`lancet_isa::runtime`].
+#[derive(Clone, Copy, Debug)]
+pub struct Keep<'a> {
+    pub start_up: StartUp,
+    /// At most a page: the header of the file.
+    pub header: &'a [u8],
+    /// The path of the file.
+    pub path: &'a [u8],
+    /// Something to remember in the image, for whoever reads the file.
+    pub notes: &'a [u8],
+}
+
+/// Lays out all functions of the plan.
+pub fn lay_out(
+    program: &Program,
+    edit: &'static dyn Edit,
+    plan: &Plan,
+    frame: &Frame<'_>,
+) -> Result<Layout, LayoutError> {
+    let forks = if frame.keep.is_some() { Forks::of(program) } else { Forks::default() };
+    let around = Around { program, edit, survey: frame.survey, plan, counters: Counters::Shared, forks: &forks };
+    let planned: Vec<FuncId> = plan.funcs().map(|(id, _)| id).collect();
+    for id in &planned {
+        if let Some(why) = frame.survey.obstacle(*id) {
+            return Err(LayoutError::NotEditable { at: program.func(*id).entry, why: why.clone() });
+        }
+    }
+    let run_time = frame.keep.map(|keep| RunTimeMaker::new(edit, frame.code_at, keep, plan.counters())).transpose()?;
+    let clones_at = run_time.as_ref().map_or(frame.code_at, |maker| maker.code_end());
+    let clones: Vec<FuncClone> =
+        planned.par_iter().filter_map(|id| plan.of(*id).map(|plan| clone::make(&around, *id, plan))).collect();
+    let (addresses, clones_end) = assign(&clones, clones_at);
+    let tables_at = Svma(clones_end.0.next_multiple_of(16));
+    let notes_at = tables_at;
+    let notes = frame.keep.map_or(&[][..], |keep| keep.notes);
+    let data_at = Svma((notes_at.0 + notes.len() as u64).next_multiple_of(PAGE));
+    let mut clone_of = vec![u32::MAX; program.funcs().len()];
+    clones.iter().enumerate().for_each(|(i, clone)| clone_of[clone.id.0 as usize] = i as u32);
+    let mut layout = Layout::default();
+    let mut code = Vec::with_capacity((data_at - frame.code_at) as usize);
+    let (mut counters, mut forked) = (data_at, data_at);
+    if let Some(maker) = &run_time {
+        let made = maker.make(data_at, &mut code)?;
+        (counters, forked) = (made.counters, made.forked);
+        layout.patch.start_up = Some(made.start_up);
+        layout.patch.chunks.push(made.data);
+    }
+    let places = Places { clones: &clones, clone_of: &clone_of, addresses: &addresses, counters, forked, program };
+    let emitted: Result<Vec<_>, OutOfReach> =
+        (0..clones.len()).into_par_iter().map(|i| clone::emit(&around, &places, i)).collect();
+    let mut pieces: Vec<(MovedPiece, Vec<u8>)> = emitted?.into_iter().flatten().collect();
+    pieces.sort_by_key(|(piece, _)| piece.new_start);
+    let pad_to = |at: Svma, code: &mut Vec<u8>| edit.pad((at - frame.code_at) as usize - code.len(), code);
+    for (piece, bytes) in &pieces {
+        pad_to(piece.new_start, &mut code);
+        code.extend_from_slice(bytes);
+    }
+    pad_to(notes_at, &mut code);
+    code.extend_from_slice(notes);
+    let part = |start, end| Part { start, end };
+    let mut sections = vec![(".lancet.text", part(frame.code_at, clones_end))];
+    sections.push((NOTES_SECTION, part(notes_at, notes_at + notes.len() as u64)));
+    let sections = sections.into_iter().filter(|(_, range)| range.size() > 0);
+    layout.patch.sections.extend(sections.map(|(name, range)| NewSection { name, range }));
+    layout.pieces = pieces.into_iter().map(|(piece, _)| piece).collect();
+    layout.patch.chunks.push(Chunk { at: frame.code_at, bytes: code, kind: ChunkKind::Code });
+    layout.patch.symbols = symbols(program, &layout.pieces);
+    for id in &planned {
+        redirect(&around, &places, *id, &mut layout.patch)?;
+        tables(&around, &places, *id, &mut layout.patch)?;
+    }
+    Ok(layout)
+}
+
+/// The section of the output that has [`Keep::notes`].
+pub const NOTES_SECTION: &str = ".lancet.notes";
+
+/// Names for the clones of functions that have names.
+fn symbols(program: &Program, pieces: &[MovedPiece]) -> Vec<NewSymbol> {
+    let name = |piece: &MovedPiece| {
+        let func = program.func(piece.func);
+        let name = program.symbol_name(func)?;
+        let is_main = piece.old_start <= func.entry && func.entry < piece.old_end;
+        let suffix = if is_main { "" } else { ".cold" };
+        Some(NewSymbol {
+            name: format!("{name}{suffix}.lancet"),
+            at: piece.new_start,
+            size: piece.new_end - piece.new_start,
+        })
+    };
+    pieces.par_iter().filter_map(name).collect()
+}
+
+/// Addresses of all pieces by clone, in the order of the old code, and where they end.
+fn assign(clones: &[FuncClone], start: Svma) -> (Vec<Vec<Svma>>, Svma) {
+    let mut order: Vec<(Svma, usize, usize)> = Vec::new();
+    for (i, clone) in clones.iter().enumerate() {
+        order.extend(clone.pieces.iter().enumerate().map(|(j, piece)| (piece.old.start, i, j)));
+    }
+    order.sort_unstable();
+    let mut addresses: Vec<Vec<Svma>> = clones.iter().map(|clone| vec![start; clone.pieces.len()]).collect();
+    let mut at = start;
+    for (_, i, j) in order {
+        let piece = &clones[i].pieces[j];
+        at = Svma(at.0.next_multiple_of(piece.alignment()));
+        addresses[i][j] = at;
+        at = at + u64::from(piece.code.len());
+    }
+    (addresses, at)
+}
+
+/// Jumps in the old text to the clone of a function.
+fn redirect(around: &Around<'_>, places: &Places<'_>, id: FuncId, patch: &mut Patch) -> Result<(), LayoutError> {
+    let Some(editable) = around.survey.editable(id) else { return Ok(()) };
+    for redirect in &editable.redirects {
+        let Some(to) = arrival(around, places, redirect) else { continue };
+        let (at, by) = (redirect.at, redirect.by);
+        if let Some(hole) = by {
+            patch.overwrites.push(jump(around, at, hole, Reach::Near)?);
+        }
+        patch.overwrites.push(jump(around, by.unwrap_or(at), to, Reach::Far)?);
+    }
+    Ok(())
+}
+
+/// Where control goes that arrives at an old address.
+fn arrival(around: &Around<'_>, places: &Places<'_>, redirect: &Redirect) -> Option<Svma> {
+    let func = around.program.func(redirect.func);
+    let block = func.block_starting_at(redirect.point)?;
+    if func.entries.contains(&block) {
+        return places.begin(redirect.func, block);
+    }
+    let clone = places.clone_of[redirect.func.0 as usize] as usize;
+    let ways = &places.clones[clone].table_ways;
+    match ways.iter().find(|(edge, _, _)| func.edges[edge.0 as usize].to == block) {
+        Some((_, piece, label)) => places.label(clone, *piece, *label),
+        None => places.label(clone, places.clones[clone].piece_of(func, block)?, body_of(block)),
+    }
+}
+
+fn jump(around: &Around<'_>, at: Svma, to: Svma, reach: Reach) -> Result<Overwrite, OutOfReach> {
+    let mut new = Vec::new();
+    let field = around.edit.jump(reach, &mut new);
+    around.edit.fill(&mut new, at, field, to)?;
+    let old = around.program.image().bytes(at, new.len() as u64).unwrap_or_default().to_vec();
+    Ok(Overwrite { at, old, new })
+}
+
+/// Entries of jump tables that lead to the clone of a function.
+fn tables(around: &Around<'_>, places: &Places<'_>, id: FuncId, patch: &mut Patch) -> Result<(), LayoutError> {
+    let Some(editable) = around.survey.editable(id) else { return Ok(()) };
+    let clone = places.clone_of[id.0 as usize] as usize;
+    let func = around.program.func(id);
+    let cloned = &places.clones[clone];
+    for entry in &editable.tables {
+        let way = cloned.table_ways.iter().find(|(edge, _, _)| *edge == entry.edge);
+        let to = match way {
+            Some((_, piece, label)) => places.label(clone, *piece, *label),
+            None => {
+                cloned.piece_of(func, entry.block).and_then(|piece| places.label(clone, piece, body_of(entry.block)))
+            }
+        };
+        let Some(to) = to else { continue };
+        let refused = |why| LayoutError::NotEditable { at: func.entry, why };
+        match tables::change(around.program.image(), entry, to).map_err(refused)? {
+            Change::Overwrite(overwrite) => patch.overwrites.push(overwrite),
+            Change::Repoint(repoint) => patch.repoints.push(repoint),
+        }
+    }
+    Ok(())
+}

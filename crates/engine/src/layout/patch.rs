@@ -65,7 +65,9 @@ pub struct Patch {
     pub symbols: Vec<NewSymbol>,
     pub sections: Vec<NewSection>,
     /// Runs before anything else of the image: as the entry point of a program (it goes on to the old one by itself),
-    /// or as the initializer of a shared library (it calls the old `DT_INIT` by itself).
+    /// or as the initializer of a shared library, which gets `argc`, `argv` and `envp` as arguments (it calls the old
+    /// `DT_INIT` by itself, with the same arguments; if there is none, it returns). What the old one is, tells
+    /// [`hook`](crate::sink::elf_writer::hook).
     pub start_up: Option<Svma>,
     /// The new table of unwind information, replacing the old one: where `.eh_frame_hdr` is, and its size.
     pub eh_frame_hdr: Option<Part>,

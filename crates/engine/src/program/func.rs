@@ -70,6 +70,11 @@ impl Block {
     pub fn end(&self) -> Svma {
         self.start + u64::from(self.len)
     }
+
+    /// The number of the first of the edges out of it, or of where they would be.
+    pub fn first_edge(&self) -> u32 {
+        self.first_edge
+    }
 }
 
 /// Control may go from the end of one block to the start of another.

@@ -89,6 +89,12 @@ impl Program {
         part.contains(at).then_some(*id)
     }
 
+    /// Where the last piece of a function ends that starts at or before an address.
+    pub fn end_before(&self, at: Svma) -> Option<Svma> {
+        let i = self.parts.partition_point(|(part, _)| part.start <= at).checked_sub(1)?;
+        Some(self.parts[i].0.end)
+    }
+
     /// The function's name as its symbol has it: mangled. Stubs are named after what they lead to.
     pub fn symbol_name(&self, func: &Func) -> Option<String> {
         if func.found_by == FoundBy::Plt {

@@ -24,7 +24,7 @@ int main() { printf("%d\n", answer()); }
 "#;
 
 /// Builds a library and a program that uses it, patches the library in place of the first, strips it, runs all.
-fn round(flags: &[&str], expected: Hook, says: &str) {
+fn round(flags: &[&str], expected: Hook, room: Tactic, says: &str) {
     let bench = Bench::new();
     let base = ["-shared", "-fPIC", "-O1"];
     let library = bench.compile("g++", LIBRARY, "libanswer.so", &[&base, flags].concat());
@@ -37,7 +37,7 @@ fn round(flags: &[&str], expected: Hook, says: &str) {
     assert_eq!(std::mem::discriminant(&found), std::mem::discriminant(&expected));
     assert_eq!(found.old().is_some(), expected.old().is_some(), "{found:?}");
     let (one, tactic) = bench.patched(&library, "one.so", |image| announce(image, "[one]"));
-    assert_eq!(tactic, Tactic::InPlace);
+    assert_eq!(tactic, room);
     install(&one);
     assert_eq!(run_program(), format!("[one]{says}"));
     let (two, _) = bench.patched(&library, "two.so", |image| announce(image, "[two]"));
@@ -53,17 +53,32 @@ fn round(flags: &[&str], expected: Hook, says: &str) {
 }
 
 const SOME: Hook = Hook::Init { old: Some(lancet_isa::Svma(0)) };
+const NONE: Hook = Hook::Init { old: None };
+
 #[test]
 fn with_an_initializer() {
-    round(&["-DCONSTRUCTOR"], SOME, "constructed 42\n");
+    round(&["-DCONSTRUCTOR"], SOME, Tactic::InPlace, "constructed 42\n");
+}
+
+/// The dynamic section has spare entries at its end.
+#[test]
+fn without_an_initializer() {
+    round(&["-nostartfiles", "-DCONSTRUCTOR"], NONE, Tactic::InPlace, "constructed 42\n");
+}
+
+/// This linker leaves no spare entry: the dynamic section moves. So few tables precede the library's data that not even
+/// all of them would make room for the program headers.
+#[test]
+fn without_an_initializer_or_room_for_one() {
+    round(&["-nostartfiles", "-fuse-ld=lld"], NONE, Tactic::NewTable, "42\n");
 }
 
 #[test]
 fn without_separate_code() {
-    round(&["-Wl,-z,noseparate-code"], SOME, "42\n");
+    round(&["-Wl,-z,noseparate-code"], SOME, Tactic::InPlace, "42\n");
 }
 
 #[test]
 fn with_packed_relocations() {
-    round(&["-Wl,-z,pack-relative-relocs"], SOME, "42\n");
+    round(&["-Wl,-z,pack-relative-relocs"], SOME, Tactic::InPlace, "42\n");
 }

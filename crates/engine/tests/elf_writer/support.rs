@@ -77,7 +77,8 @@ pub fn run_program(path: &Path) -> String {
 /// What readers of ELF files agree to be sound: readelf says nothing on stderr and has no warning.
 pub fn check_sound(path: &Path) {
     let text = run(Command::new("readelf").arg("-aW").arg(path));
-    let warnings: Vec<&str> = text.lines().filter(|line| line.contains("Warning") || line.contains("Error")).collect();
+    let warnings: Vec<&str> =
+        text.lines().filter(|line| line.contains("Warning:") || line.contains("Error:")).collect();
     assert!(warnings.is_empty(), "{}: {warnings:?}", path.display());
     let image = open(path);
     let page = 0x1000;

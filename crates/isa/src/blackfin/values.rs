@@ -60,6 +60,10 @@ impl Semantic for Blackfin {
         }
     }
 
+    fn may_call_system(&self, _: &[u8]) -> bool {
+        true
+    }
+
     fn is_padding(&self, code: &[u8], at: Svma) -> bool {
         decode(code, at.0 as u32).is_ok_and(|insn| insn.ops().all(|op| matches!(op, Op::Nop | Op::Mnop)))
     }

@@ -8,32 +8,24 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKi
 use super::X86_64;
 use super::decode::one;
 use super::facts::FACTS;
-use crate::edit::{Counter, Edit, Field, FieldKind, Free, Movable, OutOfReach, Reach};
+use crate::edit::{Counter, Edit, EncodeError, Field, FieldKind, Free, Movable, OutOfReach, Reach};
+use crate::runtime::{RunTime, RunTimePlaces};
 use crate::{Reg, RegSet, Svma};
 
 /// Registers that a function may change without giving them back.
 const SCRATCH: [u8; 9] = [0, 1, 2, 6, 7, 8, 9, 10, 11];
+const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 /// `rsp -= 128`, and back, leaving the flags: the red zone belongs to the function.
 const BELOW_RED_ZONE: [u8; 5] = [0x48, 0x8d, 0x64, 0x24, 0x80];
 const ABOVE_RED_ZONE: [u8; 8] = [0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0];
 
 impl Edit for X86_64 {
-    fn movable(&self, code: &[u8], at: Svma) -> Movable {
+    fn walk(&self, code: &[u8], at: Svma, visit: &mut dyn FnMut(usize, Movable)) {
         let mut decoder = Decoder::with_ip(64, code, at.0, DecoderOptions::NONE);
-        let insn = decoder.decode();
-        if insn.is_ip_rel_memory_operand() {
-            let offset = decoder.get_constant_offsets(&insn).displacement_offset() as u32;
-            let field = Field { offset, origin: insn.len() as u32, kind: FieldKind::Far };
-            return Movable::Refers { field, target: Svma(insn.ip_rel_memory_address()) };
-        }
-        match insn.flow_control() {
-            FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch if is_near(&insn) => Movable::Transfers,
-            FlowControl::Call if is_near(&insn) && insn.near_branch_target() == insn.next_ip() => {
-                Movable::Never("a call to the next instruction asks for its own address")
-            }
-            FlowControl::Call if is_near(&insn) => Movable::Transfers,
-            FlowControl::XbeginXabortXend if is_near(&insn) => Movable::Never("a transaction"),
-            _ => Movable::AsIs,
+        let mut insn = Instruction::default();
+        while decoder.can_decode() {
+            decoder.decode_out(&mut insn);
+            visit(insn.len(), movable(&decoder, &insn));
         }
     }
 
@@ -55,6 +47,10 @@ impl Edit for X86_64 {
         }
     }
 
+    fn landing_mark(&self, code: &[u8]) -> usize {
+        if code.starts_with(&ENDBR64) { ENDBR64.len() } else { 0 }
+    }
+
     fn jump(&self, reach: Reach, out: &mut Vec<u8>) -> Field {
         match reach {
             Reach::Near => with_field(out, &[0xeb], FieldKind::Near),
@@ -62,11 +58,12 @@ impl Edit for X86_64 {
         }
     }
 
-    fn count(&self, counter: Counter, free: Free, out: &mut Vec<u8>) -> Vec<Field> {
+    fn count(&self, counter: Counter, free: Free, out: &mut Vec<u8>, fields: &mut Vec<Field>) {
         // `inc` leaves the carry alone.
         let changed = FACTS.flags.without(RegSet::of(Reg(super::facts::CF)).union(RegSet::of(Reg(super::facts::DF))));
         if changed.without(free.regs).is_empty() {
-            return access(counter, &[0xff], 0, out).into_iter().collect();
+            fields.extend(access(counter, &[0xff], 0, out));
+            return;
         }
         let dead = SCRATCH.into_iter().find(|reg| free.regs.contains(Reg(*reg)));
         let through = dead.unwrap_or(SCRATCH[0]);
@@ -74,7 +71,6 @@ impl Edit for X86_64 {
             out.extend(BELOW_RED_ZONE);
             out.push(0x50 | through);
         }
-        let mut fields = Vec::with_capacity(2);
         fields.extend(access(counter, &[0x8b], through, out));
         // lea reg, [reg + 1]
         let high = through >> 3;
@@ -84,7 +80,16 @@ impl Edit for X86_64 {
             out.push(0x58 | through);
             out.extend(ABOVE_RED_ZONE);
         }
-        fields
+    }
+
+    fn check_fork(&self, out: &mut Vec<u8>) -> Field {
+        // test eax, eax; jne over the call
+        out.extend([0x85, 0xc0, 0x75, 5]);
+        with_field(out, &[0xe8], FieldKind::Far)
+    }
+
+    fn run_time(&self, places: &RunTimePlaces) -> Result<RunTime, EncodeError> {
+        super::runtime::assemble(places).map_err(|error| EncodeError { at: places.at, why: error.to_string() })
     }
 
     fn fill(&self, code: &mut [u8], at: Svma, field: Field, to: Svma) -> Result<(), OutOfReach> {
@@ -120,6 +125,24 @@ impl Edit for X86_64 {
             out.extend(nop);
             left -= nop.len();
         }
+    }
+}
+
+fn movable(decoder: &Decoder<'_>, insn: &Instruction) -> Movable {
+    if insn.is_ip_rel_memory_operand() {
+        let offset = decoder.get_constant_offsets(insn).displacement_offset() as u32;
+        let field = Field { offset, origin: insn.len() as u32, kind: FieldKind::Far };
+        return Movable::Refers { field, target: Svma(insn.ip_rel_memory_address()) };
+    }
+    match insn.flow_control() {
+        FlowControl::Next => Movable::AsIs,
+        FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch if is_near(insn) => Movable::Transfers,
+        FlowControl::Call if is_near(insn) && insn.near_branch_target() == insn.next_ip() => {
+            Movable::Never("a call to the next instruction asks for its own address")
+        }
+        FlowControl::Call if is_near(insn) => Movable::Transfers,
+        FlowControl::XbeginXabortXend if is_near(insn) => Movable::Never("a transaction"),
+        _ => Movable::AsIs,
     }
 }
 

@@ -4,6 +4,7 @@ mod decode;
 mod edit;
 mod effects;
 mod facts;
+mod runtime;
 mod text;
 mod values;
 

@@ -63,6 +63,11 @@ impl Semantic for X86_64 {
         }
     }
 
+    fn may_call_system(&self, code: &[u8]) -> bool {
+        // syscall, sysenter, int
+        code.windows(2).any(|pair| matches!(pair, [0x0f, 0x05 | 0x34] | [0xcd, _]))
+    }
+
     fn is_padding(&self, code: &[u8], at: Svma) -> bool {
         let Ok(insn) = one(code, at) else { return false };
         match insn.mnemonic() {

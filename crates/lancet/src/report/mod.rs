@@ -9,10 +9,14 @@
 //! | [`loops`] | the loop forest of a function |
 //! | [`cfg`] | blocks, edges, exits and jump tables of a function |
 //! | [`disasm`] | a function's instructions by block |
+//! | [`raw`] | the instructions of a memory dump |
+//! | [`profile`], [`diff`] | where time is spent, and what changed |
 //! | [`drawing`], [`layout`], [`dot`] | pictures of a control-flow graph |
+//! | [`sim`] | what a simulated run came to |
 //! | [`words`], [`text`], [`json`] | what they share |
 
 pub mod cfg;
+pub mod diff;
 pub mod disasm;
 pub mod dot;
 pub mod drawing;
@@ -20,12 +24,16 @@ pub mod functions;
 pub mod json;
 pub mod layout;
 pub mod loops;
+pub mod profile;
+pub mod raw;
+pub mod sim;
+pub mod stat;
 pub mod text;
 pub mod words;
 
 use lancet_engine::program::Program;
 use lancet_isa::Svma;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Subject;
 
@@ -36,7 +44,7 @@ fn object_heading(subject: &Subject, object: &str) -> String {
 }
 
 /// A line of the source.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Source {
     pub file: String,
     pub line: u32,

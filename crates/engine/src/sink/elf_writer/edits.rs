@@ -1,12 +1,11 @@
 //! Changes of bytes that are already in the file: overwrites, pointers, and the hook for the start-up code.
 //!
 //! The hook of a program is its entry point. A library has none that the loader would call, so it is `DT_INIT`, which
-//! runs before all of `DT_INIT_ARRAY`; an executable library (the C library itself) gets its `DT_INIT` run as well
-//! when it is started as a program. Without a `DT_INIT` an unused entry of the dynamic section becomes one: linkers
-//! leave some at the end, and `DT_RELACOUNT` is only a hint for the loader's speed.
+//! runs before all of `DT_INIT_ARRAY`. Without a `DT_INIT` a spare entry of the dynamic section becomes one: GNU ld
+//! leaves some at the end. Other linkers do not, so the dynamic section moves to where it can grow (`output.rs`).
 
 use lancet_isa::Svma;
-use object::elf::{self, DynamicTag};
+use object::elf;
 use rustc_hash::FxHashMap;
 
 use super::SinkError;
@@ -15,15 +14,13 @@ use super::raw::Dynamic;
 use crate::image::{Image, Kind, RelocFormat, RelocKind};
 use crate::layout::{Overwrite, Repoint};
 
-/// Dynamic entries that no loader needs.
-const HINTS: [DynamicTag; 2] = [elf::DT_RELACOUNT, elf::DT_RELCOUNT];
-
 /// Where the start-up code of a patch gets control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
     /// In place of a program's entry point, where it has to go on.
     Entry { old: Svma },
-    /// As a library's `DT_INIT`. If there was one, it has to be called.
+    /// As a library's `DT_INIT`, with the arguments `argc`, `argv`, `envp`. If there was one, it has to be called with
+    /// the same.
     Init { old: Option<Svma> },
 }
 
@@ -42,22 +39,19 @@ impl Hook {
             let old = image.entry().ok_or_else(|| cannot("its entry point is not in its code"))?;
             return Ok(Hook::Entry { old });
         }
-        init_entry(headers)
-            .map(|(_, old)| Hook::Init { old })
-            .ok_or_else(|| cannot("it has neither DT_INIT nor room for one in its dynamic section"))
+        if headers.dynamic.is_empty() {
+            return Err(cannot("it has no dynamic section"));
+        }
+        Ok(Hook::Init { old: headers.dynamic(elf::DT_INIT).map(|(_, old)| Svma(old)) })
     }
 }
 
-/// Where the dynamic section has `DT_INIT`, or can have it; and the initializer that is there now.
-fn init_entry(headers: &Headers) -> Option<(usize, Option<Svma>)> {
-    if let Some((at, old)) = headers.dynamic(elf::DT_INIT) {
-        return Some((at, Some(Svma(old))));
-    }
+/// Where the dynamic section has `DT_INIT`, or can have it.
+fn init_entry(headers: &Headers) -> Option<usize> {
     // The last DT_NULL ends the table and must stay.
     let mut ends = headers.dynamic.iter().filter(|entry| entry.1.is(elf::DT_NULL)).map(|entry| entry.0);
     let spare = ends.next().filter(|_| ends.next().is_some());
-    let hint = || HINTS.iter().find_map(|&tag| headers.dynamic(tag)).map(|(at, _)| at);
-    spare.or_else(hint).map(|at| (at, None))
+    headers.dynamic(elf::DT_INIT).map(|(at, _)| at).or(spare)
 }
 
 /// The bytes of a file that is being edited.
@@ -126,13 +120,12 @@ impl Edits<'_> {
         wanted.into_iter().filter_map(|(place, addend)| Some((place, addend?))).collect()
     }
 
-    /// Lets a library's `DT_INIT` be `to`.
-    pub fn hook_init(&mut self, to: Svma) {
-        if let Some((at, _)) = init_entry(self.headers) {
-            let entry = Dynamic { tag: elf::DT_INIT.0 as u64, value: to.0 };
-            let record = self.headers.codec.encode(&[entry]);
-            self.bytes[at..at + record.len()].copy_from_slice(&record);
-        }
+    /// Lets a library's `DT_INIT` be `to`, if there is a place for it.
+    pub fn hook_init(&mut self, to: Svma) -> bool {
+        let Some(at) = init_entry(self.headers) else { return false };
+        let record = self.headers.codec.encode(&[Dynamic::init(to.0)]);
+        self.bytes[at..at + record.len()].copy_from_slice(&record);
+        true
     }
 }
 

@@ -80,6 +80,7 @@ pub fn write_to_vec(image: &Image, patch: &Patch) -> Result<(Vec<u8>, Tactic), S
     output.make_room();
     output.add_chunks(&chunks);
     output.place_evicted();
+    output.grow_dynamic();
     if let Some(frames) = patch.eh_frame_hdr {
         output.point_to_frames(frames)?;
     }
@@ -131,7 +132,7 @@ fn check<'p>(image: &Image, headers: &Headers, patch: &'p Patch) -> Result<Vec<&
         let what = "start-up code outside of the new code".to_owned();
         return Err(SinkError::BadPatch { name: image.name().to_owned(), at, what });
     }
-    if headers.segments.len() + chunks.len() + 2 >= MOST_SEGMENTS {
+    if headers.segments.len() + chunks.len() + 5 >= MOST_SEGMENTS {
         return Err(cannot("it would have too many program headers"));
     }
     Ok(chunks)

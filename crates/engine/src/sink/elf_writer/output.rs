@@ -6,11 +6,11 @@ use object::elf;
 
 use super::edits::{Edits, Hook};
 use super::headers::Headers;
-use super::raw::{FileHeader, Section, Segment};
+use super::raw::{Dynamic, FileHeader, Section, Segment};
 use super::room::{self, Block, Room, Tactic, next_congruent};
 use super::sections::{self, Placed, Sections};
 use super::{SinkError, size_in_memory};
-use crate::image::Image;
+use crate::image::{Image, Kind};
 use crate::layout::{Chunk, ChunkKind, Patch};
 use crate::program::Part;
 
@@ -21,11 +21,12 @@ const READ: u64 = elf::PF_R.0 as u64;
 /// A new table may stand this far behind the rest of the file. The gap takes no room on the disk, but in memory.
 const WIDEST_GAP: u64 = 1 << 30;
 
-/// A block that moved: its new address and file offset.
+/// A block that moved: its new address and file offset, and how much larger it is.
 struct Moved {
     block: Block,
     at: u64,
     offset: u64,
+    grown: u64,
 }
 
 impl Moved {
@@ -39,6 +40,8 @@ pub(super) struct Output<'a> {
     image: &'a Image,
     headers: &'a Headers,
     room: Room,
+    /// A `DT_INIT` that the dynamic section has no entry for yet.
+    new_init: Option<u64>,
     page: u64,
     bytes: Vec<u8>,
     /// What stood where there is room now.
@@ -61,15 +64,17 @@ impl<'a> Output<'a> {
         let mut edits = Edits { image, headers, bytes: &mut bytes };
         patch.overwrites.iter().try_for_each(|overwrite| edits.overwrite(overwrite))?;
         edits.repoint(&patch.repoints)?;
+        let mut new_init = None;
         if let Some(to) = patch.start_up {
             match Hook::of(image, headers)? {
                 Hook::Entry { .. } => file.entry = to.0,
-                Hook::Init { .. } => edits.hook_init(to),
+                Hook::Init { .. } => new_init = (!edits.hook_init(to)).then_some(to.0),
             }
         }
         let has_frames = headers.segments.iter().any(|segment| segment.is(elf::PT_GNU_EH_FRAME));
         let new_frames = usize::from(patch.eh_frame_hdr.is_some() && !has_frames);
-        let room = Room::find(headers, &bytes, patch.chunks.len() + new_frames);
+        let added = patch.chunks.len() + new_frames + usize::from(new_init.is_some());
+        let room = Room::find(headers, &bytes, added);
         let (kept, payload) = extent(headers, image.data());
         bytes.truncate(kept.max(room.cleared.end as usize));
         Ok(Output {
@@ -77,6 +82,7 @@ impl<'a> Output<'a> {
             headers,
             page: headers.page(),
             room,
+            new_init,
             bytes,
             cleared: Vec::new(),
             payload,
@@ -101,11 +107,17 @@ impl<'a> Output<'a> {
         let cleared = self.room.cleared.start as usize..self.room.cleared.end as usize;
         self.cleared = self.bytes[cleared.clone()].to_vec();
         self.bytes[cleared].fill(0);
+        let (table, end) = (self.headers.segment_table(), self.room.cleared.end);
+        let around = |load: &&mut Segment| load.is(elf::PT_LOAD) && load.span().contains(&table.start);
+        if let Some(load) = self.segments.iter_mut().find(around).filter(|load| load.span().end < end) {
+            let size = end - load.offset;
+            (load.file_size, load.mem_size) = (size, size);
+        }
         for (block, offset) in std::mem::take(&mut self.room.slid) {
             let contents = self.contents(&block).to_vec();
             self.bytes[offset as usize..offset as usize + contents.len()].copy_from_slice(&contents);
             let at = block.at.wrapping_sub(block.span.start).wrapping_add(offset);
-            self.moved.push(Moved { block, at, offset });
+            self.moved.push(Moved { block, at, offset, grown: 0 });
         }
     }
 
@@ -157,10 +169,9 @@ impl<'a> Output<'a> {
         for chunk in chunks {
             let offset = self.append(chunk.at.0, &chunk.bytes);
             let (file_size, mem_size) = (chunk.bytes.len() as u64, size_in_memory(chunk));
-            let executable = chunk.kind == ChunkKind::Code;
-            let flags = if executable { READ_EXECUTE } else { READ_WRITE };
+            let flags = if chunk.kind == ChunkKind::Code { READ_EXECUTE } else { READ_WRITE };
             self.add_load(flags, chunk.at.0, offset, file_size, mem_size);
-            self.chunks.push(Placed { at: chunk.at.0, offset, file_size, mem_size, executable });
+            self.chunks.push(Placed { at: chunk.at.0, offset, file_size, mem_size, flags });
         }
     }
 
@@ -192,7 +203,8 @@ impl<'a> Output<'a> {
         if !contents.is_empty() {
             let offset = self.append(start, &contents);
             self.add_load(READ, start, offset, contents.len() as u64, contents.len() as u64);
-            let moved = places.into_iter().map(|(block, at)| Moved { block, at, offset: offset + (at - start) });
+            let moved =
+                places.into_iter().map(|(block, at)| Moved { block, at, offset: offset + (at - start), grown: 0 });
             self.moved.extend(moved);
         }
         self.update_references();
@@ -207,13 +219,33 @@ impl<'a> Output<'a> {
             }
         }
         let codec = self.headers.codec;
-        for (tag, _) in room::TABLES {
-            let Some((entry, value)) = self.headers.dynamic(tag) else { continue };
+        for table in room::TABLES {
+            let Some((entry, value)) = self.headers.dynamic(table.tag) else { continue };
             if let Some(to) = self.new_address(value) {
                 // In bounds: the entry was read from there, and all that is loaded is kept.
                 let _ = codec.put_word(&mut self.bytes, entry + codec.word_bytes(), to);
             }
         }
+    }
+
+    /// Moves the dynamic section to a writable segment of its own if it has to have one entry more. The loader finds it
+    /// by its program header; what it leaves behind is a copy that nobody reads.
+    pub fn grow_dynamic(&mut self) {
+        let codec = self.headers.codec;
+        let Some(init) = self.new_init else { return };
+        let Some(index) = self.segments.iter().position(|segment| segment.is(elf::PT_DYNAMIC)) else { return };
+        let mut entries = vec![Dynamic::init(init)];
+        // Read once more: some of them were updated.
+        entries.extend(self.headers.dynamic.iter().filter_map(|&(at, _)| codec.read::<Dynamic>(&self.bytes, at)));
+        let contents = codec.encode(&entries);
+        let (at, size) = (self.next_address(), contents.len() as u64);
+        let offset = self.append(at, &contents);
+        let segment = &mut self.segments[index];
+        let block = Block::of(segment, false);
+        (segment.at, segment.physical, segment.offset) = (at, at, offset);
+        (segment.file_size, segment.mem_size) = (size, size);
+        self.moved.push(Moved { block, at, offset, grown: codec.size_of::<Dynamic>() as u64 });
+        self.add_load(READ_WRITE, at, offset, size, size);
     }
 
     fn new_address(&self, at: u64) -> Option<u64> {
@@ -250,12 +282,20 @@ impl<'a> Output<'a> {
     }
 
     /// Adds a segment for the table if it needs one, and lets `PT_PHDR` say where it is.
+    ///
+    /// GNU `strip` writes such a table right behind the last section before it, aligned or not. So that section is one
+    /// that ends at a page.
     pub fn place_table(&mut self) -> Result<(), SinkError> {
         let entry = self.headers.codec.size_of::<Segment>();
         let mut moved_to = None;
         if self.room.tactic == Tactic::NewTable {
+            let (before, offset) = self.place_for_table()?;
+            let page = self.page;
+            self.bytes.resize((offset + page) as usize, 0);
+            self.add_load(READ, before, offset, page, page);
+            self.chunks.push(Placed { at: before, offset, file_size: page, mem_size: page, flags: READ });
+            let (at, offset) = (before + page, offset + page);
             let size = (self.segments.len() + 1) * entry;
-            let (at, offset) = self.place_for_table()?;
             self.bytes.resize(offset as usize + size, 0);
             self.add_load(READ, at, offset, size as u64, size as u64);
             self.file.segments_at = offset;
@@ -271,11 +311,15 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// The address and the file offset of a new table: as far from each other as the first segment's.
+    /// The address and the file offset of the page before a new table: as far from each other as the first segment's if the kernel may
+    /// start this file.
     fn place_for_table(&self) -> Result<(u64, u64), SinkError> {
+        let free = self.bytes.len().next_multiple_of(self.page as usize) as u64;
+        if self.image.kind() == Kind::SharedLibrary && !self.segments.iter().any(|it| it.is(elf::PT_INTERP)) {
+            return Ok((self.next_address(), free));
+        }
         let first = self.headers.first_load();
         let distance = first.map_or(0, |first| first.at.wrapping_sub(first.offset));
-        let free = self.bytes.len().next_multiple_of(self.page as usize) as u64;
         let offset = self.next_address().wrapping_sub(distance).max(free);
         if offset - free > WIDEST_GAP || !distance.is_multiple_of(self.page) {
             let what = "there is no room for more program headers".to_owned();
@@ -298,10 +342,14 @@ impl<'a> Output<'a> {
             Some(moved) => {
                 let inside = section.at - moved.block.at;
                 (section.at, section.offset) = (moved.at + inside, moved.offset + inside);
+                section.size += moved.grown;
             }
             None => section.offset = section.offset.saturating_add(self.shift),
         };
         let mut sections = Sections::new(self.image, self.headers, place);
+        if let Some(dynamic) = self.moved.iter().find(|moved| moved.grown != 0) {
+            sections.add_copy(&dynamic.block);
+        }
         sections.add_chunks(patch, &self.chunks, &self.bytes)?;
         sections.add_symbols(&patch.symbols, |at| self.new_address(at))?;
         (self.file.sections_at, self.file.sections, self.file.names) = sections.finish(&mut self.bytes)?;

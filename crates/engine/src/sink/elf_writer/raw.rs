@@ -264,6 +264,10 @@ impl Record for Dynamic {
 }
 
 impl Dynamic {
+    pub fn init(at: u64) -> Dynamic {
+        Dynamic { tag: elf::DT_INIT.0 as u64, value: at }
+    }
+
     pub fn is(&self, tag: DynamicTag) -> bool {
         self.tag == tag.0 as u64
     }

@@ -2,8 +2,8 @@
 //!
 //! The table of program headers stands right behind the file header, and something stands right behind the table.
 //! Loaders find the table in memory by three ways that must agree: older kernels tell a program that it is at
-//! `load address + e_phoff`, newer ones look up the segment that has it, and `PT_PHDR` states it. GNU `strip` and
-//! `objcopy` know a fourth: they always write the table behind the file header, whatever stood there.
+//! `load address + e_phoff`, newer ones (Linux 5.18) look up the segment that has it, and `PT_PHDR` states it. GNU
+//! `strip` and `objcopy` write the table anew, behind the file header or the last section before it.
 //!
 //! [`Tactic::InPlace`] satisfies all. The table grows where it is, and what stands behind it makes room:
 //!
@@ -19,14 +19,15 @@
 //! [`Tactic::Prepended`]: a program at a fixed address grows downwards by a page, with the headers in it.
 //!
 //! [`Tactic::NewTable`]: the table goes to a segment of its own behind everything, at a file offset as far from its
-//! address as the first segment's is, which older kernels rely on. GNU `strip` does not get along with it.
+//! address as the first segment's is, which older kernels rely on. No kernel has to find a library's table, so there
+//! that distance does not matter.
 
 use std::ops::Range;
 
 use object::elf::{self, DynamicTag, ProgramType, SectionType};
 
 use super::headers::Headers;
-use super::raw::Segment;
+use super::raw::{Section, Segment};
 
 /// How a file got room for more program headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,10 @@ pub(super) struct Block {
 }
 
 impl Block {
+    pub fn of(segment: &Segment, near: bool) -> Block {
+        Block { span: segment.span(), at: segment.at, align: segment.align, near }
+    }
+
     pub fn size(&self) -> u64 {
         self.span.end - self.span.start
     }
@@ -68,22 +73,45 @@ pub(super) struct Room {
 
 const NEAR: [ProgramType; 3] = [elf::PT_INTERP, elf::PT_NOTE, elf::PT_GNU_PROPERTY];
 
-/// Dynamic entries that are addresses of tables which nothing else leads to.
-pub(super) const TABLES: [(DynamicTag, &[SectionType]); 11] = [
-    (elf::DT_HASH, &[elf::SHT_HASH]),
-    (elf::DT_GNU_HASH, &[elf::SHT_GNU_HASH]),
-    (elf::DT_SYMTAB, &[elf::SHT_DYNSYM]),
-    (elf::DT_STRTAB, &[elf::SHT_STRTAB]),
-    (elf::DT_RELA, &[elf::SHT_RELA]),
-    (elf::DT_REL, &[elf::SHT_REL]),
-    (elf::DT_RELR, &[elf::SHT_RELR]),
-    (elf::DT_JMPREL, &[elf::SHT_RELA, elf::SHT_REL]),
-    (elf::DT_VERSYM, &[elf::SHT_GNU_VERSYM]),
-    (elf::DT_VERDEF, &[elf::SHT_GNU_VERDEF]),
-    (elf::DT_VERNEED, &[elf::SHT_GNU_VERNEED]),
+/// A table that the dynamic section leads to, and nothing else.
+pub(super) struct Table {
+    /// The entry with its address.
+    pub tag: DynamicTag,
+    /// The entry with its size, if there is one.
+    size: Option<DynamicTag>,
+    kinds: &'static [SectionType],
+}
+
+impl Table {
+    const fn new(tag: DynamicTag, size: Option<DynamicTag>, kinds: &'static [SectionType]) -> Table {
+        Table { tag, size, kinds }
+    }
+
+    /// Whether this table is exactly a section. If the loader's table is larger, it spans several sections, and they
+    /// would have to move together.
+    fn is_section(&self, headers: &Headers, section: &Section) -> bool {
+        let size = self.size.and_then(|tag| headers.dynamic(tag)).map_or(0, |(_, size)| size);
+        headers.dynamic(self.tag).is_some_and(|(_, at)| at == section.at)
+            && size <= section.size
+            && self.kinds.iter().any(|&kind| section.is(kind))
+    }
+}
+
+pub(super) const TABLES: [Table; 11] = [
+    Table::new(elf::DT_HASH, None, &[elf::SHT_HASH]),
+    Table::new(elf::DT_GNU_HASH, None, &[elf::SHT_GNU_HASH]),
+    Table::new(elf::DT_SYMTAB, None, &[elf::SHT_DYNSYM]),
+    Table::new(elf::DT_STRTAB, Some(elf::DT_STRSZ), &[elf::SHT_STRTAB]),
+    Table::new(elf::DT_RELA, Some(elf::DT_RELASZ), &[elf::SHT_RELA]),
+    Table::new(elf::DT_REL, Some(elf::DT_RELSZ), &[elf::SHT_REL]),
+    Table::new(elf::DT_RELR, Some(elf::DT_RELRSZ), &[elf::SHT_RELR]),
+    Table::new(elf::DT_JMPREL, Some(elf::DT_PLTRELSZ), &[elf::SHT_RELA, elf::SHT_REL]),
+    Table::new(elf::DT_VERSYM, None, &[elf::SHT_GNU_VERSYM]),
+    Table::new(elf::DT_VERDEF, None, &[elf::SHT_GNU_VERDEF]),
+    Table::new(elf::DT_VERNEED, None, &[elf::SHT_GNU_VERNEED]),
 ];
 
-/// Without section headers nobody says what zeros are for, but so few between two blocks are padding.
+/// Without section headers nobody says what loaded zeros are for, but so few between two blocks are padding.
 const PADDING: u64 = 16;
 
 /// Programs do not begin below this: Linux forbids mapping there by default.
@@ -112,7 +140,10 @@ impl Room {
 fn in_place(headers: &Headers, data: &[u8], table_end: impl Fn(usize) -> u64) -> Option<Room> {
     let run = Run::behind_table(headers, data);
     let start = headers.segment_table().end;
-    let room = |end, slid, evicted| Room { tactic: Tactic::InPlace, cleared: start..end, slid, evicted };
+    let room = |used: u64, count: usize, slid, evicted| {
+        let vacated = run.blocks[..count].last().map_or(start, |block| block.span.end);
+        Room { tactic: Tactic::InPlace, cleared: start..used.max(vacated), slid, evicted }
+    };
     // First choice: the blocks that should stay near slide along, only the others go.
     for (count, &end) in run.ends.iter().enumerate() {
         let (near, evicted): (Vec<&Block>, Vec<&Block>) = run.blocks[..count].iter().partition(|block| block.near);
@@ -126,11 +157,11 @@ fn in_place(headers: &Headers, data: &[u8], table_end: impl Fn(usize) -> u64) ->
             })
             .collect();
         if cursor <= end {
-            return Some(room(end, slid, evicted.into_iter().cloned().collect()));
+            return Some(room(cursor, count, slid, evicted.into_iter().cloned().collect()));
         }
     }
-    let (count, &end) = run.ends.iter().enumerate().find(|&(_, &end)| table_end(1) <= end)?;
-    Some(room(end, Vec::new(), run.blocks[..count].to_vec()))
+    let count = run.ends.iter().position(|&end| table_end(1) <= end)?;
+    Some(room(table_end(1), count, Vec::new(), run.blocks[..count].to_vec()))
 }
 
 /// The first value from `from` on that is like `model` modulo `align`.
@@ -152,12 +183,13 @@ impl Run {
         let around = headers.loads().find(|load| load.span().start <= table.start && table.end <= load.span().end);
         let movable = around.map_or(Vec::new(), |load| blocks(headers, load));
         let claims = claims(headers, around);
-        // The table must stay inside the segment that it is loaded with.
-        let limit = around.map_or(data.len() as u64, |load| load.span().end).min(data.len() as u64);
+        // The table must be loaded, so its segment grows with it if it has to.
+        let limit = around.map_or(data.len() as u64, |load| growth(headers, load)).min(data.len() as u64);
         let mut run = Run { blocks: Vec::new(), ends: Vec::new() };
         let mut cursor = table.end;
         loop {
-            let free = free_until(headers, data, &claims, cursor, limit);
+            let known = around.map_or(0, |load| load.span().end);
+            let free = free_until(headers, data, &claims, cursor..limit, known);
             run.ends.push(free);
             let Some(next) = movable.iter().find(|block| block.span.start == free) else { return run };
             cursor = next.span.end;
@@ -166,12 +198,25 @@ impl Run {
     }
 }
 
-/// How far the bytes from `from` on are zero and nobody's.
-fn free_until(headers: &Headers, data: &[u8], claims: &[Range<u64>], from: u64, limit: u64) -> u64 {
+/// Up to where in the file a segment can grow: in memory it may reach the next one's first page, if no zeroed memory
+/// stands behind it.
+fn growth(headers: &Headers, load: &Segment) -> u64 {
+    if load.mem_size != load.file_size {
+        return load.span().end;
+    }
+    let page = headers.page();
+    let next = headers.loads().map(|other| other.at / page * page).filter(|&at| at >= load.mem_end()).min();
+    let room = next.map_or(0, |next| next - load.mem_end());
+    load.span().end.saturating_add(room)
+}
+
+/// How far the bytes of `range` are zero and nobody's. Up to `known` they are loaded.
+fn free_until(headers: &Headers, data: &[u8], claims: &[Range<u64>], range: Range<u64>, known: u64) -> u64 {
+    let (from, limit) = (range.start, range.end);
     let claimed = claims.iter().filter(|claim| claim.end > from).map(|claim| claim.start.max(from)).min();
     let mut end = claimed.unwrap_or(limit).min(limit).max(from);
-    if headers.sections.is_empty() {
-        end = end.min(from + PADDING);
+    if headers.sections.is_empty() && from < known && (claimed.is_none() || end - from > PADDING) {
+        end = from;
     }
     let bytes = data.get(from as usize..end as usize).unwrap_or_default();
     from + bytes.iter().take_while(|&&byte| byte == 0).count() as u64
@@ -179,11 +224,9 @@ fn free_until(headers: &Headers, data: &[u8], claims: &[Range<u64>], from: u64, 
 
 /// What parts of the file belong to somebody.
 fn claims(headers: &Headers, around: Option<&Segment>) -> Vec<Range<u64>> {
-    let segments = headers.segments.iter().filter(|segment| match around {
-        // The rest of this segment is described by sections and by the other program headers.
-        Some(_) => !segment.is(elf::PT_LOAD) && !segment.is(elf::PT_PHDR),
-        None => !segment.is(elf::PT_PHDR),
-    });
+    // The rest of this segment is described by sections and by the other program headers.
+    let is_around = |segment: &Segment| around.is_some_and(|load| std::ptr::eq(load, segment));
+    let segments = headers.segments.iter().filter(|segment| !is_around(segment) && !segment.is(elf::PT_PHDR));
     let mut claims: Vec<Range<u64>> = segments.map(Segment::span).collect();
     claims.extend(headers.sections.iter().map(|section| section.span()));
     claims.push(headers.section_table());
@@ -200,14 +243,11 @@ fn blocks(headers: &Headers, load: &Segment) -> Vec<Block> {
             && at.wrapping_sub(load.at) == span.start - load.offset
     };
     let near = headers.segments.iter().filter(|segment| NEAR.iter().any(|&kind| segment.is(kind)));
-    let near = near.map(|it| Block { span: it.span(), at: it.at, align: it.align, near: true });
-    let tables = headers.sections.iter().filter(|section| {
-        section.is_loaded()
-            && TABLES.iter().any(|(tag, kinds)| {
-                headers.dynamic(*tag).is_some_and(|(_, at)| at == section.at)
-                    && kinds.iter().any(|&kind| section.is(kind))
-            })
-    });
+    let near = near.map(|segment| Block::of(segment, true));
+    let tables = headers
+        .sections
+        .iter()
+        .filter(|section| section.is_loaded() && TABLES.iter().any(|table| table.is_section(headers, section)));
     let tables = tables.map(|it| Block { span: it.span(), at: it.at, align: it.align, near: false });
     let mut found: Vec<Block> = near.chain(tables).filter(|block| inside(&block.span, block.at)).collect();
     found.sort_by_key(|block| (block.span.start, block.span.end));

@@ -15,12 +15,15 @@ use object::elf::{self, SectionType};
 use super::SinkError;
 use super::headers::{Headers, MOST_SECTIONS};
 use super::raw::{Section, Symbol};
+use super::room::Block;
 use crate::image::Image;
 use crate::layout::{NewSection, NewSymbol, Patch};
 
 /// Names for what the patch has no name for.
 const CODE: &str = ".lancet.text";
 const DATA: &str = ".lancet.data";
+const PADDING: &str = ".lancet.padding";
+const COPY: &str = ".dynamic.orig";
 const ZERO: &str = ".bss";
 const RENAMED: &str = ".orig";
 
@@ -36,10 +39,15 @@ pub(super) struct Placed {
     pub offset: u64,
     pub file_size: u64,
     pub mem_size: u64,
-    pub executable: bool,
+    /// `PF_*`.
+    pub flags: u64,
 }
 
 impl Placed {
+    fn is(&self, flag: elf::ProgramFlags) -> bool {
+        self.flags & u64::from(flag.0) != 0
+    }
+
     fn file_end(&self) -> u64 {
         self.at + self.file_size
     }
@@ -125,6 +133,21 @@ impl<'a> Sections<'a> {
         name.split(|&byte| byte == 0).next().unwrap_or_default()
     }
 
+    /// Adds a section for what a dynamic section left behind: GNU `strip` misplaces a segment without sections.
+    pub fn add_copy(&mut self, dynamic: &Block) {
+        let name = self.string(self.names, COPY.as_bytes());
+        self.add(Section {
+            name,
+            kind: elf::SHT_PROGBITS.0.into(),
+            flags: elf::SHF_ALLOC.0 | elf::SHF_WRITE.0,
+            at: dynamic.at,
+            offset: dynamic.span.start,
+            size: dynamic.size(),
+            align: dynamic.align,
+            ..Section::default()
+        });
+    }
+
     /// Adds the sections of all chunks.
     pub fn add_chunks(&mut self, patch: &Patch, chunks: &[Placed], bytes: &[u8]) -> Result<(), SinkError> {
         let bad = |section: &NewSection, what: &str| SinkError::BadPatch {
@@ -156,12 +179,14 @@ impl<'a> Sections<'a> {
         let name = self.string(self.names, piece.name.as_bytes());
         let in_file = piece.range.start < chunk.file_end();
         let kind = if in_file { elf::SHT_PROGBITS } else { elf::SHT_NOBITS };
-        let is_code = chunk.executable && !TABLES.contains(&piece.name.as_str());
-        let access = match (chunk.executable, is_code) {
-            (false, _) => elf::SHF_WRITE.0,
-            (true, true) => elf::SHF_EXECINSTR.0,
-            (true, false) => 0,
-        };
+        let is_code = chunk.is(elf::PF_X) && !TABLES.contains(&piece.name.as_str());
+        let mut access = 0;
+        if chunk.is(elf::PF_W) {
+            access |= elf::SHF_WRITE.0;
+        }
+        if is_code {
+            access |= elf::SHF_EXECINSTR.0;
+        }
         let index = self.add(Section {
             name,
             kind: kind.0.into(),
@@ -196,6 +221,8 @@ impl<'a> Sections<'a> {
             None if symbols.is_empty() => return Ok(()),
             None => self.add_symbol_table(),
         };
+        // Written anew even if no name is added: its old place is cut off with the rest.
+        self.strings(strings);
         let mut entries = match self.headers.sections.get(table) {
             Some(section) => bytes_of(self.image, section).to_vec(),
             None => codec.encode(&[Symbol::default()]),
@@ -304,7 +331,11 @@ struct Piece {
 fn pieces(chunk: &Placed, named: &[&NewSection], bytes: &[u8]) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut cursor = chunk.at;
-    let rest = if chunk.executable { CODE } else { DATA };
+    let rest = match (chunk.is(elf::PF_X), chunk.is(elf::PF_W)) {
+        (true, _) => CODE,
+        (false, true) => DATA,
+        (false, false) => PADDING,
+    };
     let is_padding = |range: &Range<u64>| {
         let offset = |at: u64| (chunk.offset + (at - chunk.at).min(chunk.file_size)) as usize;
         let inside = bytes.get(offset(range.start)..offset(range.end)).unwrap_or_default();

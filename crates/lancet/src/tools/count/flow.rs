@@ -34,10 +34,12 @@ pub(super) struct Shape<'a> {
     pub calls: &'a [Call],
     /// See [`Placement::open`](super::Placement::open).
     pub open: &'a [BlockId],
+    /// See [`Placement::joined`](super::Placement::joined).
+    pub joined: &'a [EdgeId],
 }
 
 impl<'a> Shape<'a> {
-    pub fn of(func: &'a Func, open: &'a [BlockId]) -> Shape<'a> {
+    pub fn of(func: &'a Func, open: &'a [BlockId], joined: &'a [EdgeId]) -> Shape<'a> {
         Shape {
             blocks: func.blocks.len(),
             edges: &func.edges,
@@ -45,6 +47,7 @@ impl<'a> Shape<'a> {
             exits: &func.exits,
             calls: &func.calls,
             open,
+            joined,
         }
     }
 
@@ -109,6 +112,11 @@ impl FlowGraph {
         self.links.clear();
         let outside = self.outside();
         self.links.extend(shape.edges.iter().map(|edge| Link { from: edge.from.0, to: edge.to.0, role: Role::Free }));
+        for edge in shape.joined {
+            if let Some(link) = self.links.get_mut(edge.0 as usize) {
+                link.role = Role::Counted;
+            }
+        }
         self.add_entries(shape.entries);
         self.links.extend(shape.exits.iter().map(|exit| Link {
             from: exit.from.0,

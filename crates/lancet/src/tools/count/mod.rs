@@ -20,7 +20,11 @@
 //! for before.
 
 mod cost;
+mod counted;
+pub mod file;
 mod flow;
+mod instrument;
+mod notes;
 mod place;
 mod solve;
 mod weights;
@@ -31,6 +35,10 @@ mod tests;
 use lancet_engine::program::{BlockId, EdgeId, Func};
 
 pub use cost::Cost;
+pub use counted::Counted;
+pub use file::{CountsError, CountsFile};
+pub use instrument::{CountPlan, instrument};
+pub use notes::{NotedFunc, Notes, Original};
 pub use place::Placer;
 pub use solve::{FlowError, Place, Solver};
 pub use weights::{Estimator, Weights};
@@ -55,18 +63,21 @@ pub struct Placement {
     /// Blocks without a call inside which control may end or begin all the same: those with a system call, which may
     /// be `exit`, `execve` or `clone`. In order.
     pub open: Vec<BlockId>,
+    /// Edges through jump tables that several jumps share: each has a counter, and none can be inferred from it being
+    /// the only way to its target. In order.
+    pub joined: Vec<EdgeId>,
 }
 
 impl Placement {
     /// A counter on every block. It says nothing of edges, so there is nothing to solve: the counters are the counts
     /// of the blocks. For comparison.
     pub fn every_block(func: &Func) -> Placement {
-        Placement { counters: func.block_ids().map(Slot::Block).collect(), open: Vec::new() }
+        Placement { counters: func.block_ids().map(Slot::Block).collect(), ..Placement::default() }
     }
 
     /// A counter on everything that can carry one. For comparison: [`Solver::solve`] then only checks.
     pub fn every_edge(func: &Func, open: &[BlockId]) -> Placement {
-        place::every_edge(&flow::Shape::of(func, open))
+        place::every_edge(&flow::Shape::of(func, open, &[]))
     }
 }
 
@@ -101,7 +112,7 @@ impl Counts {
 
 /// [`Placer::place`] for a single function.
 pub fn place(func: &Func, weights: &Weights, open: &[BlockId]) -> Placement {
-    Placer::default().place(func, weights, open)
+    Placer::default().place(func, weights, open, &[])
 }
 
 /// [`Solver::solve`] for a single function.

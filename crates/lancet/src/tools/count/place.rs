@@ -33,7 +33,7 @@
 //! of `r` with a value that the loop does not change decides in every round whether to go on. The price: a process
 //! that is killed inside the loop has lost the rounds of that visit, unless `r` can be read from where it stopped.
 
-use lancet_engine::program::{BlockId, EdgeKind, Func};
+use lancet_engine::program::{BlockId, EdgeId, EdgeKind, Func};
 
 use super::flow::{Degrees, FlowGraph, Link, Node, Role, Shape};
 use super::{Placement, Slot, Weights, refill};
@@ -85,9 +85,9 @@ impl Placer {
     }
 
     /// Chooses where to count. `open` are the blocks with a system call, if control may end or begin inside of them
-    /// (see [`Placement::open`]); they are in no particular order.
-    pub fn place(&mut self, func: &Func, weights: &Weights, open: &[BlockId]) -> Placement {
-        self.place_shape(&Shape::of(func, open), weights)
+    /// (see [`Placement::open`]); they are in no particular order. `joined` edges are always counted.
+    pub fn place(&mut self, func: &Func, weights: &Weights, open: &[BlockId], joined: &[EdgeId]) -> Placement {
+        self.place_shape(&Shape::of(func, open, joined), weights)
     }
 
     pub(super) fn place_shape(&mut self, shape: &Shape<'_>, weights: &Weights) -> Placement {
@@ -96,7 +96,8 @@ impl Placer {
         self.flow.rebuild(&shape);
         self.degrees.count(&self.flow);
         self.grow_tree(&shape, weights);
-        Placement { counters: self.off_tree(), open }
+        let joined = shape.joined.to_vec();
+        Placement { counters: self.off_tree(), open, joined }
     }
 
     fn grow_tree(&mut self, shape: &Shape<'_>, weights: &Weights) {
@@ -145,7 +146,7 @@ pub(super) fn every_edge(shape: &Shape<'_>) -> Placement {
     let mut flow = FlowGraph::default();
     flow.rebuild(&Shape { open: &open, ..*shape });
     let countable = flow.links().iter().enumerate().filter(|(_, link)| matches!(link.role, Role::Free | Role::Counted));
-    Placement { counters: countable.filter_map(|(i, _)| flow.slot(i)).collect(), open }
+    Placement { counters: countable.filter_map(|(i, _)| flow.slot(i)).collect(), open, joined: shape.joined.to_vec() }
 }
 
 /// Disjoint sets of nodes, each a tree so far.

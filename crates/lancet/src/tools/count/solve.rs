@@ -102,7 +102,7 @@ impl Solver {
         counters: &[u64],
         stopped: &[BlockId],
     ) -> Result<Counts, FlowError> {
-        let shape = Shape::of(func, &placement.open);
+        let shape = Shape::of(func, &placement.open, &placement.joined);
         self.solve_shape(&shape, placement, counters, stopped)
             .map_err(|fault| self.explain(func, placement, counters, fault))
     }

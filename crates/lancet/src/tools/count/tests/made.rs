@@ -44,6 +44,7 @@ impl Made {
             exits: &self.exits,
             calls: &self.calls,
             open: &self.open,
+            joined: &[],
         }
     }
 

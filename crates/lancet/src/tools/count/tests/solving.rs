@@ -62,7 +62,7 @@ fn diamond() -> Made {
 }
 
 fn counted(slots: &[Slot]) -> Placement {
-    Placement { counters: slots.to_vec(), open: Vec::new() }
+    Placement { counters: slots.to_vec(), ..Placement::default() }
 }
 
 fn fault(made: &Made, slots: &[Slot], counters: &[u64]) -> Option<Fault> {

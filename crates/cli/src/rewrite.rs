@@ -1,0 +1,96 @@
+//! `lancet rewrite`.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use lancet::names;
+use lancet::program::{FuncId, Program};
+use lancet::rewrite::{CountOptions, Editor};
+use lancet::tools::count::Counted;
+use regex::Regex;
+
+use crate::output::Output;
+
+/// Write an edited program that runs by itself
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// An ELF file: a program or a shared library
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The file to write
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+    /// What to add
+    #[arg(long, value_name = "TOOL", value_enum, default_value_t)]
+    tool: Tool,
+    /// Where the program shall leave its counts; %p in it is the process id
+    #[arg(long, value_name = "PATH")]
+    counts: Option<String>,
+    /// Edit only functions whose name matches this regular expression
+    #[arg(long, value_name = "PATTERN")]
+    functions: Option<Regex>,
+    /// Counts of an earlier run of the same program: what ran often is then counted at less cost
+    #[arg(long, value_name = "COUNTS")]
+    profile: Option<PathBuf>,
+    /// List the functions that are left alone, each with the reason
+    #[arg(long)]
+    explain: bool,
+}
+
+#[derive(Clone, Copy, Default, clap::ValueEnum)]
+enum Tool {
+    /// Count every edge, exactly
+    #[default]
+    Count,
+    /// Move every function and add nothing
+    Null,
+}
+
+const EXAMPLES: &str = "\
+The output leaves its counts in OUT.counts in its working directory, or where
+--counts or the environment variable LANCET_COUNTS says. Counts of several runs
+add up. The input is never changed.
+
+Examples:
+  lancet rewrite /usr/bin/gzip -o gzip.counting
+  ./gzip.counting -9 < data > data.gz && lancet report gzip.counting.counts
+  lancet rewrite --counts '/tmp/gzip.%p.counts' /usr/bin/gzip -o gzip.counting
+  lancet rewrite --explain /usr/bin/python3 -o /tmp/python3";
+
+pub fn run(args: Args, output: &mut Output) -> anyhow::Result<()> {
+    let editor = open(&args.file, args.functions.as_ref())?;
+    match args.tool {
+        Tool::Null => editor.write_null(&args.output)?,
+        Tool::Count => {
+            let profile = args.profile.as_deref().map(|path| Counted::open(path, None, None)).transpose()?;
+            let options = CountOptions { counts: args.counts.as_deref(), profile: profile.as_ref() };
+            editor.write_counting(&args.output, &options)?;
+        }
+    }
+    if args.explain {
+        explain(&editor, &mut output.out)?;
+    }
+    Ok(())
+}
+
+/// Analyses a program for editing.
+pub fn open(file: &std::path::Path, functions: Option<&Regex>) -> anyhow::Result<Editor> {
+    let wanted = |program: &Program, id: FuncId| {
+        functions.is_none_or(|functions| functions.is_match(&names::of_function(program, program.func(id))))
+    };
+    Ok(Editor::open(file, &wanted)?)
+}
+
+/// Which functions are left alone, and what share of the text that is.
+pub fn explain(editor: &Editor, out: &mut impl Write) -> std::io::Result<()> {
+    for (i, func) in editor.program.funcs().iter().enumerate() {
+        if let Some(why) = editor.survey.obstacle(FuncId(i as u32)) {
+            let name = names::of_function(&editor.program, func);
+            writeln!(out, "{} {:>6} {name}: {why}", func.entry, func.size())?;
+        }
+    }
+    let share = editor.share();
+    let percent = 100.0 * share.edited as f64 / share.text.max(1) as f64;
+    writeln!(out, "edited: {} of {} bytes of code ({percent:.2} %)", share.edited, share.text)
+}

@@ -1,0 +1,578 @@
+//! The clone of one function: its blocks in their old order, with what was planned in between.
+//!
+//! ```text
+//! begin of a block   what was planned for entries from elsewhere
+//! body of a block    what was planned for the block, and for its only way in
+//!                    its instructions
+//!                    what was planned for the way on to the next block
+//! ...
+//! aside              what was planned for a way that has no place of its own, then a jump
+//! ```
+//!
+//! Every way out of a block is written from the function's edges, not from what happens to stand behind it, so blocks
+//! may overlap, and parts may lie anywhere.
+
+use lancet_isa::edit::{Counter, Edit, Free, Movable};
+use lancet_isa::{RegSet, Svma, Target, decode_one};
+
+use super::fork::Forks;
+use super::map::MovedPiece;
+use super::piece::{Addresses, Dest, Label, Piece};
+use super::survey::Survey;
+use crate::plan::{Action, CounterId, FuncPlan, Insertion, Plan, Point};
+use crate::program::liveness;
+use crate::program::{Block, BlockId, EdgeId, EdgeKind, ExitKind, Func, FuncId, Part, Program};
+
+/// The least alignment of a clone, and of loops in it.
+const ALIGN: u8 = 16;
+
+/// Where counters are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Counters {
+    /// In the image, for all threads.
+    Shared,
+    /// At `base` from where a thread has its own.
+    PerThread { base: u32 },
+}
+
+/// What all clones are made with.
+pub(super) struct Around<'a> {
+    pub program: &'a Program,
+    pub edit: &'static dyn Edit,
+    pub survey: &'a Survey,
+    pub plan: &'a Plan,
+    pub counters: Counters,
+    /// Where calls lead that may return in a new process.
+    pub forks: &'a Forks,
+}
+
+impl Around<'_> {
+    /// Where a direct jump or call to `at` shall go.
+    fn direct(&self, at: Svma) -> Dest {
+        match self.program.func_starting_at(at).filter(|id| self.plan.of(*id).is_some()) {
+            Some(id) => Dest::Clone(id),
+            None => Dest::Old(at),
+        }
+    }
+}
+
+/// A function's clone before it has an address.
+#[derive(Debug)]
+pub(super) struct FuncClone {
+    pub id: FuncId,
+    pub pieces: Vec<ClonePiece>,
+    /// By edge: what the entry of a jump table leads to instead of the target's body.
+    pub table_ways: Vec<(EdgeId, u32, Label)>,
+}
+
+#[derive(Debug)]
+pub(super) struct ClonePiece {
+    pub old: Part,
+    pub code: Piece,
+}
+
+impl ClonePiece {
+    pub fn alignment(&self) -> u64 {
+        1 << self.old.start.0.trailing_zeros().clamp(u32::from(ALIGN).trailing_zeros(), 6)
+    }
+}
+
+pub(super) fn begin_of(block: BlockId) -> Label {
+    Label(2 * block.0)
+}
+
+pub(super) fn body_of(block: BlockId) -> Label {
+    Label(2 * block.0 + 1)
+}
+
+impl FuncClone {
+    /// The piece that a block is in.
+    pub fn piece_of(&self, func: &Func, block: BlockId) -> Option<u32> {
+        let start = func.block(block).start;
+        self.pieces.iter().position(|piece| piece.old.contains(start)).map(|i| i as u32)
+    }
+}
+
+/// Code for a way from one block to another that stands aside.
+struct Aside {
+    label: Label,
+    way: Way,
+    /// The instruction that leads here.
+    from: u32,
+}
+
+#[derive(Clone, Copy)]
+enum Way {
+    Edge(EdgeId),
+    Exit { index: u32, to: Svma },
+}
+
+struct Maker<'a> {
+    around: &'a Around<'a>,
+    func: &'a Func,
+    /// By point.
+    insertions: Vec<Insertion>,
+    /// By block: how many ways lead in, and the last of its edges among them.
+    ways_in: Vec<(u32, EdgeId)>,
+    /// By block: the piece it is in.
+    piece_of: Vec<u32>,
+    /// Never to be changed by what is added.
+    keep: RegSet,
+    piece: Piece,
+    piece_index: u32,
+    old: Part,
+    asides: Vec<Aside>,
+    table_ways: Vec<(EdgeId, u32, Label)>,
+}
+
+pub(super) fn make(around: &Around<'_>, id: FuncId, plan: &FuncPlan) -> FuncClone {
+    let func = around.program.func(id);
+    let mut insertions = plan.insertions.clone();
+    insertions.sort_by_key(|insertion| insertion.at);
+    let mut ways_in = vec![(0u32, EdgeId(0)); func.blocks.len()];
+    for (i, edge) in func.edges.iter().enumerate() {
+        let way = &mut ways_in[edge.to.0 as usize];
+        *way = (way.0 + 1, EdgeId(i as u32));
+    }
+    func.entries.iter().for_each(|block| ways_in[block.0 as usize].0 += 2);
+    let part_of = |block: &Block| func.parts.iter().position(|part| part.contains(block.start)).unwrap_or(0) as u32;
+    let mut maker = Maker {
+        around,
+        func,
+        insertions,
+        ways_in,
+        piece_of: func.blocks.iter().map(part_of).collect(),
+        keep: around.survey.kept(id),
+        piece: Piece::default(),
+        piece_index: 0,
+        old: Part { start: func.entry, end: func.entry },
+        asides: Vec::new(),
+        table_ways: Vec::new(),
+    };
+    let pieces = (0..func.parts.len()).map(|i| maker.piece(i)).collect();
+    FuncClone { id, pieces, table_ways: maker.table_ways }
+}
+
+impl Maker<'_> {
+    fn piece(&mut self, index: usize) -> ClonePiece {
+        self.old = self.func.parts[index];
+        self.piece_index = index as u32;
+        self.piece = Piece::new(2 * self.func.blocks.len());
+        let first = self.func.blocks.partition_point(|block| block.start < self.old.start);
+        let end = self.func.blocks.partition_point(|block| block.start < self.old.end);
+        for i in first..end {
+            let next = (i + 1 < end).then(|| BlockId(i as u32 + 1));
+            self.block(BlockId(i as u32), next);
+        }
+        for aside in std::mem::take(&mut self.asides) {
+            self.piece.aside(aside.from);
+            self.piece.label(aside.label);
+            self.way(aside.way);
+        }
+        let mut code = std::mem::take(&mut self.piece);
+        code.settle(self.around.edit);
+        ClonePiece { old: self.old, code }
+    }
+
+    fn block(&mut self, id: BlockId, next: Option<BlockId>) {
+        let block = *self.func.block(id);
+        if self.is_aligned_loop(id) {
+            self.piece.align(ALIGN);
+        }
+        self.piece.label(begin_of(id));
+        let live = self.func.live_in(id);
+        for (i, _) in self.func.entries.iter().enumerate().filter(|(_, entry)| **entry == id) {
+            self.add(Point::Entry(i as u32), live);
+        }
+        self.piece.label(body_of(id));
+        let (ways, edge) = self.ways_in[id.0 as usize];
+        if ways == 1 && self.is_at_target(edge) {
+            self.add(Point::Edge(edge), live);
+        }
+        self.add(Point::Block(id), live);
+        self.piece.old((block.start - self.old.start) as u32, begin_of(id));
+        self.instructions(id, &block, next);
+    }
+
+    fn instructions(&mut self, id: BlockId, block: &Block, next: Option<BlockId>) {
+        let image = self.around.program.image();
+        let Some(code) = image.bytes(block.start, u64::from(block.len)) else { return };
+        let padding =
+            next.filter(|next| self.is_aligned_loop(*next)).map_or(code.len(), |_| padding_at_end(self, block, code));
+        let single = self.has_points_at_instructions(block).then(|| self.around.program.live_before(self.func, id));
+        let mut offset = 0;
+        let mut index = 0;
+        self.around.edit.walk(code, block.start, &mut |len, movable| {
+            let at = block.start + offset as u64;
+            let is_last = offset + len == code.len();
+            let code = &code[offset..offset + len];
+            if let Some(live) = &single {
+                self.at_instruction(Point::Before(at), live.get(index).copied().unwrap_or(RegSet::ALL), at);
+            }
+            if is_last && offset >= padding {
+                self.go_on(id, next, at);
+            } else if is_last {
+                self.last(id, block, code, movable, next);
+            } else if offset < padding {
+                self.copy(code, movable);
+                if let Some(live) = &single {
+                    let live = live.get(index + 1).copied().unwrap_or(RegSet::ALL);
+                    self.at_instruction(Point::After(at), live, at + len as u64);
+                }
+            }
+            offset += len;
+            index += 1;
+        });
+    }
+
+    /// What was planned around single instructions; the code behind it stands at other distances.
+    fn at_instruction(&mut self, point: Point, live: RegSet, next: Svma) {
+        if self.planned(point).is_empty() {
+            return;
+        }
+        let begin = self.piece.new_label();
+        self.piece.label(begin);
+        self.add(point, live);
+        self.piece.old((next - self.old.start) as u32, begin);
+    }
+
+    /// An instruction that control passes or leaves by, but not to a target in itself.
+    fn copy(&mut self, code: &[u8], movable: Movable) {
+        self.piece.code(|out| {
+            let start = out.len() as u32;
+            out.extend_from_slice(code);
+            match movable {
+                Movable::Refers { field, target } => Some((field.shifted(start), Dest::Old(target))),
+                _ => None,
+            }
+        });
+    }
+
+    fn last(&mut self, id: BlockId, block: &Block, code: &[u8], movable: Movable, next: Option<BlockId>) {
+        let at = block.end().0 - code.len() as u64;
+        let offset = (at - self.old.start.0) as u32;
+        if let Some(call) = self.func.call_of(id).copied() {
+            match (movable, call.to) {
+                (Movable::Transfers, Target::Direct(to)) => {
+                    let to = self.around.direct(to);
+                    self.piece.transfer(self.around.edit, code, to);
+                }
+                _ => self.copy(code, movable),
+            }
+            if self.around.forks.contains(call.to) {
+                let edit = self.around.edit;
+                self.piece.code(|out| Some((edit.check_fork(out), Dest::Forked)));
+            }
+            match call.returns {
+                true => self.go_on(id, next, Svma(at)),
+                // Should it come back all the same, it finds what it always found.
+                false => self.piece.jump(self.around.edit, Dest::Old(block.end())),
+            }
+            return;
+        }
+        let falls = self.func.successors(id).iter().any(|edge| edge.kind == EdgeKind::Fall)
+            || self.func.exits_of(id).any(|exit| matches!(exit.kind, ExitKind::RunsInto(_)));
+        match movable {
+            Movable::Transfers if falls => {
+                let to = self.taken(id, offset);
+                self.piece.transfer(self.around.edit, code, to);
+                self.go_on(id, next, Svma(at));
+            }
+            Movable::Transfers => match self.edge_of(id, |kind| kind == EdgeKind::Jump) {
+                Some(edge) => self.way(Way::Edge(edge)),
+                None => {
+                    if let Some((index, to)) = self.exit_taken(id) {
+                        self.way(Way::Exit { index, to });
+                    }
+                }
+            },
+            _ if falls => {
+                self.copy(code, movable);
+                self.go_on(id, next, Svma(at));
+            }
+            _ => {
+                self.leave(id, code, Svma(at));
+                self.table_edges(id, offset);
+                self.copy(code, movable);
+            }
+        }
+    }
+
+    /// What was planned for leaving by a return or through a pointer.
+    fn leave(&mut self, id: BlockId, code: &[u8], at: Svma) {
+        let isa = self.around.program.image().isa();
+        let first = self.func.exits.partition_point(|exit| exit.from < id);
+        for (i, exit) in self.func.exits_of(id).enumerate() {
+            let kind = match exit.kind {
+                ExitKind::Return => liveness::Exit::Return,
+                ExitKind::TailCall(_) => liveness::Exit::TailCall,
+                ExitKind::Stop => liveness::Exit::Never,
+                _ => liveness::Exit::Unknown,
+            };
+            let reads = decode_one(isa, code, at).map_or(RegSet::ALL, |insn| insn.effects.reads);
+            self.add(Point::Exit((first + i) as u32), kind.live(isa.facts()) | reads);
+        }
+    }
+
+    /// Ways through a jump table that something is planned for.
+    fn table_edges(&mut self, id: BlockId, offset: u32) {
+        let first = self.func.block(id).first_edge();
+        for (i, edge) in self.func.successors(id).iter().enumerate() {
+            let edge_id = EdgeId(first + i as u32);
+            if edge.kind == EdgeKind::Table
+                && !self.is_at_target(edge_id)
+                && !self.planned(Point::Edge(edge_id)).is_empty()
+            {
+                let label = self.piece.new_label();
+                self.asides.push(Aside { label, way: Way::Edge(edge_id), from: offset });
+                self.table_ways.push((edge_id, self.piece_index, label));
+            }
+        }
+    }
+
+    /// Where a conditional branch goes when it is taken.
+    fn taken(&mut self, id: BlockId, offset: u32) -> Dest {
+        let way = match self.edge_of(id, |kind| kind == EdgeKind::Taken) {
+            Some(edge) if self.is_at_target(edge) || self.planned(Point::Edge(edge)).is_empty() => {
+                return self.body(self.func.edges[edge.0 as usize].to);
+            }
+            Some(edge) => Way::Edge(edge),
+            None => match self.exit_taken(id) {
+                Some((index, to)) if self.planned(Point::Exit(index)).is_empty() => return self.around.direct(to),
+                Some((index, to)) => Way::Exit { index, to },
+                None => return Dest::Old(self.func.block(id).end()),
+            },
+        };
+        let label = self.piece.new_label();
+        self.asides.push(Aside { label, way, from: offset });
+        Dest::Here(label)
+    }
+
+    /// From the end of a block, whose last instruction is at `last`, to where control goes without a jump.
+    fn go_on(&mut self, id: BlockId, next: Option<BlockId>, last: Svma) {
+        self.add(Point::After(last), self.func.live_out(id));
+        if let Some(edge) = self.edge_of(id, |kind| matches!(kind, EdgeKind::Fall | EdgeKind::CallReturn)) {
+            let to = self.func.edges[edge.0 as usize].to;
+            if next == Some(to) && !self.has_entry_code(to) {
+                self.add_unless_at_target(edge);
+            } else {
+                self.way(Way::Edge(edge));
+            }
+            return;
+        }
+        let first = self.func.exits.partition_point(|exit| exit.from < id);
+        let mut exits = self.func.exits_of(id).enumerate();
+        let runs = exits.find_map(|(i, exit)| match exit.kind {
+            ExitKind::RunsInto(to) => Some(Way::Exit { index: (first + i) as u32, to }),
+            _ => None,
+        });
+        if let Some(way) = runs {
+            self.way(way);
+        }
+    }
+
+    /// What was planned for a way, and a jump to its end.
+    fn way(&mut self, way: Way) {
+        let to = match way {
+            Way::Edge(edge) => {
+                self.add_unless_at_target(edge);
+                self.body(self.func.edges[edge.0 as usize].to)
+            }
+            Way::Exit { index, to } => {
+                self.add(Point::Exit(index), self.live_at(to));
+                self.around.direct(to)
+            }
+        };
+        self.piece.jump(self.around.edit, to);
+    }
+
+    fn body(&self, block: BlockId) -> Dest {
+        match self.piece_of[block.0 as usize] {
+            piece if piece == self.piece_index => Dest::Here(body_of(block)),
+            piece => Dest::There { piece, label: body_of(block) },
+        }
+    }
+
+    /// What may be read at the start of a block of another function.
+    fn live_at(&self, at: Svma) -> RegSet {
+        let program = self.around.program;
+        let facts = program.image().isa().facts();
+        let known = program.func_at(at).map(|id| program.func(id));
+        let block = known.and_then(|func| Some((func, func.block_starting_at(at)?)));
+        block.map_or(RegSet::ALL, |(func, block)| func.live_in(block) | liveness::Exit::TailCall.live(facts))
+    }
+
+    fn exit_taken(&self, id: BlockId) -> Option<(u32, Svma)> {
+        let first = self.func.exits.partition_point(|exit| exit.from < id);
+        self.func.exits_of(id).enumerate().find_map(|(i, exit)| match exit.kind {
+            ExitKind::TailCall(Target::Direct(to)) => Some(((first + i) as u32, to)),
+            _ => None,
+        })
+    }
+
+    fn edge_of(&self, id: BlockId, is_wanted: impl Fn(EdgeKind) -> bool) -> Option<EdgeId> {
+        let i = self.func.successors(id).iter().position(|edge| is_wanted(edge.kind))?;
+        Some(EdgeId(self.func.block(id).first_edge() + i as u32))
+    }
+
+    /// Is there no other way to the edge's target, so that what is planned for it stands there?
+    fn is_at_target(&self, edge: EdgeId) -> bool {
+        let edge = &self.func.edges[edge.0 as usize];
+        self.ways_in[edge.to.0 as usize].0 == 1 && matches!(edge.kind, EdgeKind::Taken | EdgeKind::Table)
+    }
+
+    fn add_unless_at_target(&mut self, edge: EdgeId) {
+        if !self.is_at_target(edge) {
+            let to = self.func.edges[edge.0 as usize].to;
+            self.add(Point::Edge(edge), self.func.live_in(to));
+        }
+    }
+
+    fn planned(&self, point: Point) -> &[Insertion] {
+        let first = self.insertions.partition_point(|insertion| insertion.at < point);
+        let count = self.insertions[first..].partition_point(|insertion| insertion.at == point);
+        &self.insertions[first..first + count]
+    }
+
+    fn has_entry_code(&self, block: BlockId) -> bool {
+        let mut entries = self.func.entries.iter().enumerate().filter(|(_, entry)| **entry == block);
+        entries.any(|(i, _)| !self.planned(Point::Entry(i as u32)).is_empty())
+    }
+
+    fn has_points_at_instructions(&self, block: &Block) -> bool {
+        let range = block.start..block.end();
+        let mut single = self.insertions.iter().rev();
+        let is_single = |insertion: &&Insertion| matches!(insertion.at, Point::Before(_) | Point::After(_));
+        single.by_ref().take_while(is_single).any(|insertion| match insertion.at {
+            Point::Before(at) | Point::After(at) => range.contains(&at),
+            _ => false,
+        })
+    }
+
+    /// Writes what was planned for a point where `live` is needed afterwards.
+    fn add(&mut self, point: Point, live: RegSet) {
+        if self.insertions.is_empty() {
+            return;
+        }
+        let facts = self.around.program.image().isa().facts();
+        // Registers that the function leaves alone may hold what a caller knows it leaves alone.
+        let regs = (self.func.changes | facts.flags).without(live | self.keep);
+        let first = self.insertions.partition_point(|insertion| insertion.at < point);
+        for i in first..self.insertions.len() {
+            let Insertion { at, action: Action::Count(counter) } = self.insertions[i];
+            if at != point {
+                break;
+            }
+            self.count(counter, Free { regs });
+        }
+    }
+
+    fn count(&mut self, counter: CounterId, free: Free) {
+        let place = match self.around.counters {
+            Counters::Shared => Counter::Shared,
+            Counters::PerThread { base } => Counter::PerThread(base + 8 * counter.0),
+        };
+        let edit = self.around.edit;
+        self.piece.code_with_fields(Dest::Counter(counter), |out, fields| edit.count(place, free, out, fields));
+    }
+
+    /// A loop that the compiler aligned.
+    fn is_aligned_loop(&self, id: BlockId) -> bool {
+        let loops = &self.func.loops;
+        self.func.block(id).start.0 % u64::from(ALIGN) == 0
+            && loops.innermost(id.0).is_some_and(|inner| loops.get(inner).header == id.0)
+    }
+}
+
+/// Where the padding at the end of a block begins, if control falls through it.
+fn padding_at_end(maker: &Maker<'_>, block: &Block, code: &[u8]) -> usize {
+    let isa = maker.around.program.image().isa();
+    let mut offset = 0;
+    let mut end = 0;
+    maker.around.edit.walk(code, block.start, &mut |len, _| {
+        let at = block.start + offset as u64;
+        if !isa.is_padding(&code[offset..offset + len], at) {
+            end = offset + len;
+        }
+        offset += len;
+    });
+    end
+}
+
+/// Where everything is.
+pub(super) struct Places<'a> {
+    pub clones: &'a [FuncClone],
+    /// By function: its index in `clones`.
+    pub clone_of: &'a [u32],
+    /// By clone and piece.
+    pub addresses: &'a [Vec<Svma>],
+    pub counters: Svma,
+    pub forked: Svma,
+    pub program: &'a Program,
+}
+
+impl Places<'_> {
+    pub fn label(&self, clone: usize, piece: u32, label: Label) -> Option<Svma> {
+        let offset = self.clones[clone].pieces[piece as usize].code.offset(label)?;
+        Some(self.addresses[clone][piece as usize] + u64::from(offset))
+    }
+
+    /// Where control that comes from elsewhere to a block of a cloned function shall go.
+    pub fn begin(&self, id: FuncId, block: BlockId) -> Option<Svma> {
+        let clone = self.clone_of[id.0 as usize] as usize;
+        let piece = self.clones.get(clone)?.piece_of(self.program.func(id), block)?;
+        self.label(clone, piece, begin_of(block))
+    }
+}
+
+/// The addresses as one clone sees them.
+pub(super) struct Seen<'a> {
+    pub places: &'a Places<'a>,
+    pub clone: usize,
+}
+
+impl Addresses for Seen<'_> {
+    fn of(&self, dest: Dest) -> Svma {
+        let known = match dest {
+            Dest::Old(at) => Some(at),
+            Dest::Forked => Some(self.places.forked),
+            Dest::Counter(CounterId(i)) => Some(self.places.counters + 8 * u64::from(i)),
+            Dest::There { piece, label } => self.places.label(self.clone, piece, label),
+            Dest::Clone(id) => {
+                let func = self.places.program.func(id);
+                func.entries.first().and_then(|entry| self.places.begin(id, *entry))
+            }
+            Dest::Here(_) => None,
+        };
+        // The survey lets only functions through whose ways all end at blocks of theirs.
+        known.unwrap_or_default()
+    }
+}
+
+/// The finished pieces of a clone, with their bytes.
+pub(super) fn emit(
+    around: &Around<'_>,
+    places: &Places<'_>,
+    clone: usize,
+) -> Result<Vec<(MovedPiece, Vec<u8>)>, lancet_isa::edit::OutOfReach> {
+    let seen = Seen { places, clone };
+    let of = &places.clones[clone];
+    let pieces = of.pieces.iter().zip(&places.addresses[clone]);
+    pieces
+        .filter(|(piece, _)| piece.code.len() > 0)
+        .map(|(piece, &at)| {
+            let emitted = piece.code.emit(around.edit, at, piece.old.start, &seen)?;
+            let moved = MovedPiece {
+                func: of.id,
+                old_start: piece.old.start,
+                old_end: piece.old.end,
+                new_start: at,
+                body_end: at + u64::from(piece.code.body_len()),
+                new_end: at + u64::from(piece.code.len()),
+                spans: emitted.spans,
+                asides: emitted.asides,
+            };
+            Ok((moved, emitted.bytes))
+        })
+        .collect()
+}

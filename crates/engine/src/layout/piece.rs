@@ -1,0 +1,322 @@
+//! A contiguous piece of new code whose branches are as short as they can be.
+//!
+//! Code is recorded as a list of items. Bytes have a fixed length; branches inside the piece start near and grow to
+//! far ones until all of them reach ([`Piece::settle`]). Only then labels have offsets, and once the piece has an
+//! address its bytes are made ([`Piece::emit`]).
+//!
+//! Invariant: a branch never shrinks again, so settling ends.
+
+use lancet_isa::Svma;
+use lancet_isa::edit::{Edit, Field, OutOfReach, Reach};
+
+use super::map::{Aside, Span};
+use crate::plan::CounterId;
+use crate::program::FuncId;
+
+/// A place in a piece, by the number its maker gave it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Label(pub u32);
+
+/// Where code leads or refers to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Dest {
+    /// In the same piece.
+    Here(Label),
+    /// In another piece of the same function.
+    There {
+        piece: u32,
+        label: Label,
+    },
+    /// The clone of a function, at its entry.
+    Clone(FuncId),
+    /// Where the input has it.
+    Old(Svma),
+    Counter(CounterId),
+    /// The run-time code for new processes.
+    Forked,
+}
+
+/// The addresses that emitting needs.
+pub(super) trait Addresses {
+    fn of(&self, dest: Dest) -> Svma;
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Item {
+    /// So many of the bytes.
+    Bytes(u32),
+    Label(Label),
+    /// A jump to somewhere in the piece.
+    Jump {
+        to: Label,
+        far: bool,
+    },
+    /// The branch of the old code at this offset in `branches`, to somewhere in the piece.
+    Branch {
+        code: u32,
+        to: Label,
+        far: bool,
+    },
+    /// To a multiple of this.
+    Align(u8),
+    /// The copy of the instruction at this distance from the piece's old start begins here.
+    Old {
+        offset: u32,
+        begin: Label,
+    },
+    /// Code aside begins here.
+    Aside {
+        like: u32,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Fixup {
+    field: Field,
+    to: Dest,
+}
+
+/// The bytes of a short branch, as far as its condition needs them.
+type BranchCode = [u8; 8];
+
+#[derive(Debug, Default)]
+pub(super) struct Piece {
+    items: Vec<Item>,
+    bytes: Vec<u8>,
+    /// In the order of their offsets in `bytes`, which leave out the branches.
+    fixups: Vec<Fixup>,
+    branches: Vec<BranchCode>,
+    /// By label: its offset once settled.
+    offsets: Vec<u32>,
+    /// Where the code aside begins, once settled.
+    body_len: u32,
+    len: u32,
+}
+
+/// What a piece looks like at its place.
+#[derive(Debug, Default)]
+pub(super) struct Emitted {
+    pub bytes: Vec<u8>,
+    pub spans: Vec<Span>,
+    pub asides: Vec<Aside>,
+}
+
+const UNPLACED: u32 = u32::MAX;
+
+impl Piece {
+    pub fn new(labels: usize) -> Piece {
+        Piece { offsets: vec![UNPLACED; labels], ..Piece::default() }
+    }
+
+    /// A label of its own.
+    pub fn new_label(&mut self) -> Label {
+        self.offsets.push(UNPLACED);
+        Label(self.offsets.len() as u32 - 1)
+    }
+
+    pub fn label(&mut self, label: Label) {
+        self.items.push(Item::Label(label));
+    }
+
+    pub fn align(&mut self, to: u8) {
+        self.items.push(Item::Align(to));
+    }
+
+    pub fn old(&mut self, offset: u32, begin: Label) {
+        self.items.push(Item::Old { offset, begin });
+    }
+
+    pub fn aside(&mut self, like: u32) {
+        self.items.push(Item::Aside { like });
+    }
+
+    /// Adds what `write` appends; the field that it returns, if any, leads to `to`.
+    pub fn code(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Option<(Field, Dest)>) {
+        let start = self.bytes.len();
+        if let Some((field, to)) = write(&mut self.bytes) {
+            self.fixups.push(Fixup { field, to });
+        }
+        self.grown(start);
+    }
+
+    /// Adds what `write` appends; all fields that it gives lead to `to`.
+    pub fn code_with_fields(&mut self, to: Dest, write: impl FnOnce(&mut Vec<u8>, &mut Vec<Field>)) {
+        let start = self.bytes.len();
+        let mut fields = Vec::new();
+        write(&mut self.bytes, &mut fields);
+        self.fixups.extend(fields.into_iter().map(|field| Fixup { field, to }));
+        self.grown(start);
+    }
+
+    fn grown(&mut self, start: usize) {
+        let more = (self.bytes.len() - start) as u32;
+        match self.items.last_mut() {
+            Some(Item::Bytes(len)) => *len += more,
+            _ => self.items.push(Item::Bytes(more)),
+        }
+    }
+
+    pub fn jump(&mut self, edit: &dyn Edit, to: Dest) {
+        match to {
+            Dest::Here(label) => self.items.push(Item::Jump { to: label, far: false }),
+            _ => self.code(|out| Some((edit.jump(Reach::Far, out), to))),
+        }
+    }
+
+    /// The branch or call at the start of `code`, to another target.
+    pub fn transfer(&mut self, edit: &dyn Edit, code: &[u8], to: Dest) {
+        match to {
+            Dest::Here(label) => {
+                let mut kept = BranchCode::default();
+                let len = code.len().min(kept.len());
+                kept[..len].copy_from_slice(&code[..len]);
+                self.branches.push(kept);
+                self.items.push(Item::Branch { code: self.branches.len() as u32 - 1, to: label, far: false });
+            }
+            _ => self.code(|out| Some((edit.transfer(code, Reach::Far, out), to))),
+        }
+    }
+
+    /// Makes branches long where they must be, and so fixes all offsets.
+    pub fn settle(&mut self, edit: &dyn Edit) {
+        let sizes = Sizes::new(edit, &self.branches);
+        loop {
+            self.place(&sizes);
+            let mut at = 0u32;
+            let mut grew = false;
+            for item in &mut self.items {
+                let size = sizes.of(*item, at);
+                at += size;
+                if let Item::Jump { to, far } | Item::Branch { to, far, .. } = item
+                    && !*far
+                    && i8::try_from(i64::from(self.offsets[to.0 as usize]) - i64::from(at)).is_err()
+                {
+                    *far = true;
+                    grew = true;
+                }
+            }
+            if !grew {
+                return;
+            }
+        }
+    }
+
+    fn place(&mut self, sizes: &Sizes) {
+        let mut at = 0;
+        let mut body_len = None;
+        for item in &self.items {
+            match item {
+                Item::Label(label) => self.offsets[label.0 as usize] = at,
+                Item::Aside { .. } => _ = body_len.get_or_insert(at),
+                _ => at += sizes.of(*item, at),
+            }
+        }
+        self.len = at;
+        self.body_len = body_len.unwrap_or(at);
+    }
+
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// How much of it are copied blocks.
+    pub fn body_len(&self) -> u32 {
+        self.body_len
+    }
+
+    /// The offset of a label of a settled piece.
+    pub fn offset(&self, label: Label) -> Option<u32> {
+        self.offsets.get(label.0 as usize).copied().filter(|offset| *offset != UNPLACED)
+    }
+
+    /// Its bytes at address `at`; `old_start` is where the old code began.
+    pub fn emit(
+        &self,
+        edit: &dyn Edit,
+        at: Svma,
+        old_start: Svma,
+        addresses: &dyn Addresses,
+    ) -> Result<Emitted, OutOfReach> {
+        let mut emitted = Emitted { bytes: Vec::with_capacity(self.len as usize), ..Emitted::default() };
+        let out = &mut emitted.bytes;
+        let mut taken = 0usize;
+        let mut fixups = self.fixups.iter().peekable();
+        let place = |label: Label| at + u64::from(self.offsets[label.0 as usize]);
+        for item in &self.items {
+            let here = out.len();
+            match *item {
+                Item::Bytes(len) => {
+                    let end = taken + len as usize;
+                    out.extend_from_slice(&self.bytes[taken..end]);
+                    let moved = here as u32;
+                    while let Some(fixup) = fixups.next_if(|fixup| (fixup.field.offset as usize) < end) {
+                        let field = Field {
+                            offset: fixup.field.offset - taken as u32 + moved,
+                            origin: fixup.field.origin - taken as u32 + moved,
+                            kind: fixup.field.kind,
+                        };
+                        let to = match fixup.to {
+                            Dest::Here(label) => place(label),
+                            other => addresses.of(other),
+                        };
+                        edit.fill(out, at, field, to)?;
+                    }
+                    taken = end;
+                }
+                Item::Jump { to, far } => {
+                    let field = edit.jump(if far { Reach::Far } else { Reach::Near }, out);
+                    edit.fill(out, at, field, place(to))?;
+                }
+                Item::Branch { code, to, far } => {
+                    let reach = if far { Reach::Far } else { Reach::Near };
+                    let field = edit.transfer(&self.branches[code as usize], reach, out);
+                    edit.fill(out, at, field, place(to))?;
+                }
+                Item::Align(to) => edit.pad(here.next_multiple_of(usize::from(to)) - here, out),
+                Item::Label(_) => {}
+                Item::Old { offset, begin } => emitted.spans.push(Span {
+                    old: old_start + u64::from(offset),
+                    begin: place(begin),
+                    body: at + here as u64,
+                }),
+                Item::Aside { like } => {
+                    emitted.asides.push(Aside { at: at + here as u64, like: old_start + u64::from(like) });
+                }
+            }
+        }
+        Ok(emitted)
+    }
+}
+
+/// How long branches are.
+struct Sizes {
+    jump: [u32; 2],
+    /// By branch.
+    branches: Vec<[u8; 2]>,
+}
+
+impl Sizes {
+    fn new(edit: &dyn Edit, branches: &[BranchCode]) -> Sizes {
+        let mut out = Vec::new();
+        let mut size = |write: &dyn Fn(&mut Vec<u8>)| {
+            out.clear();
+            write(&mut out);
+            out.len()
+        };
+        let reaches = [Reach::Near, Reach::Far];
+        let jump = reaches.map(|reach| size(&|out| _ = edit.jump(reach, out)) as u32);
+        let branch = |code: &BranchCode| reaches.map(|reach| size(&|out| _ = edit.transfer(code, reach, out)) as u8);
+        let branches = branches.iter().map(branch).collect();
+        Sizes { jump, branches }
+    }
+
+    fn of(&self, item: Item, at: u32) -> u32 {
+        match item {
+            Item::Bytes(len) => len,
+            Item::Jump { far, .. } => self.jump[usize::from(far)],
+            Item::Branch { code, far, .. } => u32::from(self.branches[code as usize][usize::from(far)]),
+            Item::Align(to) => at.next_multiple_of(u32::from(to)) - at,
+            Item::Label(_) | Item::Old { .. } | Item::Aside { .. } => 0,
+        }
+    }
+}

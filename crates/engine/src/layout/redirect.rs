@@ -1,0 +1,166 @@
+//! From the old text to the clones.
+//!
+//! Function pointers, tables and other objects still lead to the old addresses, so a jump stands there. A far jump has
+//! five bytes; what it covers is dead, because the whole function runs in its clone. Where there is no room for it, a
+//! near jump leads to a far one nearby: in the padding between functions, or in dead code of the same function.
+//!
+//! Invariants: only bytes of decoded blocks of edited functions and of padding are overwritten, nothing twice, and no
+//! byte at which control may arrive other than the first of a jump.
+
+use std::collections::BTreeMap;
+
+use lancet_isa::edit::{Edit, Reach};
+use lancet_isa::{Isa, Svma, decode_one};
+
+use super::survey::Obstacle;
+use crate::program::{Func, FuncId, Program};
+
+/// A jump that leads from the old text to a clone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Redirect {
+    /// The address at which control may still arrive.
+    pub point: Svma,
+    pub func: FuncId,
+    /// Where the jump stands: at the point, or behind its landing mark.
+    pub at: Svma,
+    /// Where the far jump stands if there is only a near one at `at`.
+    pub by: Option<Svma>,
+}
+
+/// How far behind or ahead a near jump's far one is looked for.
+const NEAR: u64 = 120;
+/// Functions are aligned to no more.
+const LONGEST_PADDING: u64 = 64;
+
+pub(super) struct Finder<'a> {
+    program: &'a Program,
+    isa: &'static dyn Isa,
+    near: u64,
+    far: u64,
+    /// Every point of every function that may be edited, with its function, by address.
+    points: BTreeMap<Svma, FuncId>,
+    /// Bytes that jumps cover: start and end.
+    used: BTreeMap<Svma, Svma>,
+    edit: &'static dyn Edit,
+}
+
+impl<'a> Finder<'a> {
+    pub fn new(program: &'a Program, edit: &'static dyn Edit, points: BTreeMap<Svma, FuncId>) -> Finder<'a> {
+        let size = |reach| {
+            let mut out = Vec::new();
+            edit.jump(reach, &mut out);
+            out.len() as u64
+        };
+        let isa = program.image().isa();
+        Finder { program, isa, near: size(Reach::Near), far: size(Reach::Far), points, used: BTreeMap::new(), edit }
+    }
+
+    /// Jumps for all points of a function, or why there is no room for them.
+    pub fn find(&mut self, id: FuncId, points: &[Svma]) -> Result<Vec<Redirect>, Obstacle> {
+        let func = self.program.func(id);
+        let mut found = Vec::with_capacity(points.len());
+        for &point in points {
+            let mark = self.program.image().bytes_from(point).map_or(0, |code| self.edit.landing_mark(code)) as u64;
+            let at = point + mark;
+            let room = self.room(func, point).saturating_sub(mark);
+            let redirect = if room >= self.far {
+                Some(Redirect { point, func: id, at, by: None })
+            } else if room >= self.near {
+                self.hole(func, at).map(|hole| Redirect { point, func: id, at, by: Some(hole) })
+            } else {
+                None
+            };
+            match redirect {
+                Some(redirect) => {
+                    self.take(&redirect);
+                    found.push(redirect);
+                }
+                None => {
+                    found.iter().for_each(|redirect| self.give_back(redirect));
+                    return Err(Obstacle::NoRoom { at: point });
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn take(&mut self, redirect: &Redirect) {
+        let len = if redirect.by.is_some() { self.near } else { self.far };
+        self.used.insert(redirect.at, redirect.at + len);
+        if let Some(hole) = redirect.by {
+            self.used.insert(hole, hole + self.far);
+        }
+    }
+
+    fn give_back(&mut self, redirect: &Redirect) {
+        self.used.remove(&redirect.at);
+        redirect.by.map(|hole| self.used.remove(&hole));
+    }
+
+    /// How many bytes from a point on may be overwritten.
+    fn room(&self, func: &Func, point: Svma) -> u64 {
+        let next = self.points.range(point + 1..).next().map_or(Svma(u64::MAX), |(at, _)| *at);
+        let want = 2 * self.far;
+        let mut end = point;
+        while end - point < want {
+            match func.block_at(end) {
+                Some(block) => end = func.block(block).end(),
+                None => match self.padding(end) {
+                    0 => break,
+                    len => end = end + len,
+                },
+            }
+        }
+        let taken = self.used.range(point..end).next().map_or(end, |(start, _)| *start);
+        let before = self.used.range(..point).next_back().is_some_and(|(_, used)| *used > point);
+        if before { 0 } else { end.min(next).min(taken) - point }
+    }
+
+    /// How many bytes from `at` on are padding between functions: only nothing-doing instructions from the end of the
+    /// function before up to here.
+    fn padding(&self, at: Svma) -> u64 {
+        let image = self.program.image();
+        if self.program.func_at(at).is_some() || !image.is_code(at) {
+            return 0;
+        }
+        let Some(mut end) = self.program.end_before(at).filter(|end| at - *end < LONGEST_PADDING) else { return 0 };
+        while end <= at {
+            let Some(code) = image.bytes_from(end) else { return 0 };
+            let code = &code[..code.len().min(usize::from(self.isa.facts().longest_insn))];
+            match decode_one(self.isa, code, end) {
+                Ok(insn) if self.isa.is_padding(code, end) => end = insn.end(),
+                _ => return 0,
+            }
+        }
+        if self.program.func_at(Svma(end.0 - 1)).is_some() { 0 } else { end - at }
+    }
+
+    /// Room for a far jump that a near one at `at` reaches.
+    fn hole(&self, func: &Func, at: Svma) -> Option<Svma> {
+        let candidates = (0..NEAR).flat_map(|d| [at + (self.near + d), Svma(at.0.saturating_sub(self.far + d))]);
+        candidates.into_iter().find(|hole| self.is_hole(func, *hole, at))
+    }
+
+    fn is_hole(&self, func: &Func, hole: Svma, at: Svma) -> bool {
+        let end = hole + self.far;
+        let apart = end <= at || hole >= at + self.near;
+        let no_point = self.points.range(hole..end).next().is_none();
+        let before = self.used.range(..hole).next_back().is_some_and(|(_, used)| *used > hole);
+        apart && no_point && !before && self.used.range(hole..end).next().is_none() && self.is_free(func, hole, end)
+    }
+
+    /// Dead code of the function, or padding that no function has.
+    fn is_free(&self, func: &Func, start: Svma, end: Svma) -> bool {
+        let mut at = start;
+        while at < end {
+            match func.block_at(at) {
+                Some(block) => at = func.block(block).end(),
+                None => match self.padding(at) {
+                    0 => return false,
+                    len => at = at + len,
+                },
+            }
+        }
+        true
+    }
+}

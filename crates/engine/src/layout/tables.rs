@@ -1,0 +1,181 @@
+//! Jump tables that lead to the clone.
+//!
+//! | entries | size known by | what happens |
+//! | --- | --- | --- |
+//! | pointers that the loader relocates | anything | each is repointed |
+//! | addresses | anything | each is overwritten: it is the address of a block of the function |
+//! | distances of four bytes | a check of the index | each is overwritten |
+//! | other distances | | the table stays; jumps stand at the old targets |
+//!
+//! A table whose size was only guessed from its content may be shorter than it seems. Its entries, if they are
+//! distances, look like any other number, so they are not touched.
+
+use lancet_isa::{Endian, Svma};
+use rustc_hash::FxHashMap;
+
+use super::patch::{Overwrite, Repoint};
+use super::survey::Obstacle;
+use crate::image::{Image, RelocKind};
+use crate::program::{BlockId, Bound, Edge, EdgeId, EdgeKind, Func, FuncId, JumpTable, Program};
+
+/// A change of one entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct TableEdit {
+    /// Where the entry is.
+    pub place: Svma,
+    pub form: Form,
+    pub block: BlockId,
+    /// The edge that control takes when the jump uses the entry.
+    pub edge: EdgeId,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Form {
+    Relocated,
+    Address { bytes: u8 },
+    Distance { from: Svma },
+}
+
+#[derive(Debug, Default)]
+pub(super) struct TableSurvey {
+    pub edits: Vec<TableEdit>,
+    /// Old addresses to which tables and labels still lead.
+    pub old_targets: Vec<Svma>,
+    /// Edges that arrive at the same place as another: through the same entry, or by the same old address. In order.
+    pub joined: Vec<EdgeId>,
+}
+
+/// Which function has the table entry at an address.
+pub(super) struct TableOwners(FxHashMap<Svma, Owner>);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    One(FuncId),
+    Several,
+}
+
+impl TableOwners {
+    pub fn of(program: &Program) -> TableOwners {
+        let mut owners = FxHashMap::default();
+        for (i, func) in program.funcs().iter().enumerate() {
+            let id = FuncId(i as u32);
+            for place in func.tables.iter().flat_map(places) {
+                let owner = owners.entry(place).or_insert(Owner::One(id));
+                if *owner != Owner::One(id) {
+                    *owner = Owner::Several;
+                }
+            }
+        }
+        TableOwners(owners)
+    }
+}
+
+fn places(table: &JumpTable) -> impl Iterator<Item = Svma> {
+    let (at, step) = (table.at, u64::from(table.entry_bytes));
+    (0..table.targets.len() as u64).map(move |i| at + i * step)
+}
+
+pub(super) fn survey(program: &Program, owners: &TableOwners, id: FuncId) -> Result<TableSurvey, Obstacle> {
+    let func = program.func(id);
+    let image = program.image();
+    let mut survey = TableSurvey::default();
+    // What no table leads to is a label whose address the code takes.
+    let reached = func.edges.iter().filter(|edge| edge.kind == EdgeKind::Table);
+    let mut labels: Vec<Svma> = reached.map(|edge| func.block(edge.to).start).collect();
+    labels.sort_unstable();
+    labels.dedup();
+    let mut kept: Vec<Svma> = Vec::new();
+    for table in &func.tables {
+        if places(table).any(|place| owners.0.get(&place) == Some(&Owner::Several)) {
+            return Err(Obstacle::SharedTable { at: table.at });
+        }
+        if is_changed(image, table) {
+            edits_of(image, func, table, &mut survey.edits);
+        } else {
+            kept.extend(table.targets.iter());
+        }
+        let mut targets = table.targets.to_vec();
+        targets.sort_unstable();
+        labels.retain(|label| targets.binary_search(label).is_err());
+    }
+    survey.edits.sort_by_key(|edit| (edit.place, edit.edge.0));
+    kept.extend(labels);
+    // Targets outside of the function are others' business.
+    kept.retain(|target| func.block_starting_at(*target).is_some());
+    kept.sort_unstable();
+    kept.dedup();
+    survey.joined = joined(func, &survey.edits, &kept);
+    survey.edits.dedup_by_key(|edit| edit.place);
+    survey.old_targets = kept;
+    Ok(survey)
+}
+
+fn joined(func: &Func, edits: &[TableEdit], old_targets: &[Svma]) -> Vec<EdgeId> {
+    let mut joined = Vec::new();
+    for users in edits.chunk_by(|a, b| a.place == b.place) {
+        if users.iter().any(|edit| edit.edge != users[0].edge) {
+            joined.extend(users.iter().map(|edit| edit.edge));
+        }
+    }
+    for target in old_targets {
+        let arrives = |edge: &(usize, &Edge)| edge.1.kind == EdgeKind::Table && func.block(edge.1.to).start == *target;
+        let edges: Vec<EdgeId> = func.edges.iter().enumerate().filter(arrives).map(|(i, _)| EdgeId(i as u32)).collect();
+        // An entry by the same address is another way to it.
+        let is_entry = func.entries.iter().any(|entry| func.block(*entry).start == *target);
+        if edges.len() > 1 || is_entry {
+            joined.extend(edges);
+        }
+    }
+    joined.sort_unstable();
+    joined.dedup();
+    joined
+}
+
+fn is_changed(image: &Image, table: &JumpTable) -> bool {
+    match table.base {
+        None => {
+            !image.kind().is_position_independent()
+                || places(table).all(|place| {
+                    matches!(image.relocation_at(place).map(|reloc| reloc.kind), Some(RelocKind::Relative(_)))
+                })
+        }
+        Some(_) => table.entry_bytes == 4 && table.bound == Bound::Checked,
+    }
+}
+
+fn edits_of(image: &Image, func: &Func, table: &JumpTable, edits: &mut Vec<TableEdit>) {
+    let Some(jump) = func.block_at(table.jump) else { return };
+    let first = func.block(jump).first_edge();
+    let form = match table.base {
+        Some(from) => Form::Distance { from },
+        None if image.kind().is_position_independent() => Form::Relocated,
+        None => Form::Address { bytes: table.entry_bytes },
+    };
+    for (place, target) in places(table).zip(&table.targets) {
+        let Some(block) = func.block_starting_at(*target) else { continue };
+        let edge = func.successors(jump).iter().position(|edge| edge.to == block && edge.kind == EdgeKind::Table);
+        let Some(edge) = edge.map(|i| EdgeId(first + i as u32)) else { continue };
+        edits.push(TableEdit { place, form, block, edge });
+    }
+}
+
+/// What changes when the entry leads to `to`.
+pub(super) enum Change {
+    Overwrite(Overwrite),
+    Repoint(Repoint),
+}
+
+pub(super) fn change(image: &Image, edit: &TableEdit, to: Svma) -> Result<Change, Obstacle> {
+    let (value, bytes) = match edit.form {
+        Form::Relocated => return Ok(Change::Repoint(Repoint { place: edit.place, to })),
+        Form::Address { bytes } => (to.0, bytes),
+        Form::Distance { from } => (to - from, 4),
+    };
+    let len = usize::from(bytes);
+    let old = image.bytes(edit.place, len as u64).ok_or(Obstacle::NoRoom { at: edit.place })?.to_vec();
+    let new = match image.isa().facts().endian {
+        Endian::Little => value.to_le_bytes()[..len].to_vec(),
+        Endian::Big => value.to_be_bytes()[8 - len..].to_vec(),
+    };
+    Ok(Change::Overwrite(Overwrite { at: edit.place, old, new }))
+}

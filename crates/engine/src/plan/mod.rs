@@ -1,0 +1,103 @@
+//! What to add to a program, and where, in terms of its functions and their control flow.
+//!
+//! A tool writes a [`Plan`]; [`layout`](crate::layout) turns it into bytes. A plan says nothing of registers, of
+//! addresses of new code, or of whether it goes into a file or a process.
+
+use lancet_isa::Svma;
+
+use crate::program::{BlockId, EdgeId, FuncId};
+
+/// A place in a function that control passes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Point {
+    /// Control comes from elsewhere to this one of [`Func::entries`](crate::program::Func::entries). Edges to the same
+    /// block do not pass here.
+    Entry(u32),
+    /// Control leaves through this one of [`Func::exits`](crate::program::Func::exits). A call that does not return is
+    /// no such place.
+    Exit(u32),
+    Edge(EdgeId),
+    /// The start of a block, however control came there.
+    Block(BlockId),
+    /// Just before an instruction.
+    Before(Svma),
+    /// Just behind an instruction that goes on to the next one.
+    After(Svma),
+}
+
+/// A 64-bit number that starts at zero. In a threaded program every thread has its own; they are summed up.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct CounterId(pub u32);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Adds one.
+    Count(CounterId),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Insertion {
+    pub at: Point,
+    pub action: Action,
+}
+
+/// What to add to one function.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct FuncPlan {
+    pub insertions: Vec<Insertion>,
+}
+
+impl FuncPlan {
+    pub fn count(&mut self, at: Point, counter: CounterId) {
+        self.insertions.push(Insertion { at, action: Action::Count(counter) });
+    }
+}
+
+/// What to add to a program. A function with an empty plan is moved all the same; one without a plan stays as it is.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Plan {
+    funcs: Vec<Option<FuncPlan>>,
+    counters: u32,
+}
+
+impl Plan {
+    pub fn new() -> Plan {
+        Plan::default()
+    }
+
+    /// A new counter.
+    pub fn counter(&mut self) -> CounterId {
+        self.counters += 1;
+        CounterId(self.counters - 1)
+    }
+
+    /// The first of `count` new counters with consecutive numbers.
+    pub fn counters_for(&mut self, count: u32) -> CounterId {
+        self.counters += count;
+        CounterId(self.counters - count)
+    }
+
+    /// How many counters there are.
+    pub fn counters(&self) -> u32 {
+        self.counters
+    }
+
+    /// The plan of a function, made empty if there is none yet.
+    pub fn edit(&mut self, func: FuncId) -> &mut FuncPlan {
+        let i = func.0 as usize;
+        if i >= self.funcs.len() {
+            self.funcs.resize_with(i + 1, || None);
+        }
+        self.funcs[i].get_or_insert_default()
+    }
+
+    pub fn of(&self, func: FuncId) -> Option<&FuncPlan> {
+        self.funcs.get(func.0 as usize)?.as_ref()
+    }
+
+    /// All functions with a plan, in order.
+    pub fn funcs(&self) -> impl Iterator<Item = (FuncId, &FuncPlan)> {
+        let planned = self.funcs.iter().enumerate();
+        planned.filter_map(|(i, plan)| plan.as_ref().map(|plan| (FuncId(i as u32), plan)))
+    }
+}

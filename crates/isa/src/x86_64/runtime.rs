@@ -1,0 +1,561 @@
+//! The run-time code of [`crate::runtime`] for x86-64 Linux.
+//!
+//! Everything is addressed relative to the code, which therefore has the same length wherever it stands.
+//!
+//! | register | while a shard is taken |
+//! | --- | --- |
+//! | rbx | the start of this code |
+//! | rbp | the frame: the path, and a buffer |
+//! | r12 | offset of a shard in the file |
+//! | r13 | the process id |
+//! | r14 | the file |
+//! | r15 | the size of the file |
+
+use iced_x86::code_asm::{
+    CodeAssembler, CodeLabel, al, byte_ptr, cl, dword_ptr, eax, ecx, edi, edx, esi, ptr, qword_ptr, r8, r9, r9d, r10,
+    r10d, r11, r12, r12d, r13, r14, r14d, r15, rax, rbp, rbx, rcx, rdi, rdx, rsi, rsp,
+};
+use iced_x86::{BlockEncoderOptions, IcedError};
+
+use crate::addr::Svma;
+use crate::runtime::{HEADER_LEN, IDENTITY_LEN, PATH_LEN, RunTime, RunTimePlaces, SHARD_HEADER_LEN, StartUp, VARIABLE};
+
+mod call {
+    //! Numbers of system calls.
+    pub const WRITE: u32 = 1;
+    pub const OPEN: u32 = 2;
+    pub const CLOSE: u32 = 3;
+    pub const STAT: u32 = 4;
+    pub const FSTAT: u32 = 5;
+    pub const MMAP: u32 = 9;
+    pub const MUNMAP: u32 = 11;
+    pub const PREAD64: u32 = 17;
+    pub const PWRITE64: u32 = 18;
+    pub const GETPID: u32 = 39;
+    pub const KILL: u32 = 62;
+    pub const FLOCK: u32 = 73;
+    pub const FTRUNCATE: u32 = 77;
+    pub const FALLOCATE: u32 = 285;
+}
+
+/// O_RDWR, O_CREAT, O_NONBLOCK (a pipe must not hang the program), O_NOFOLLOW, O_CLOEXEC.
+const OPEN_FLAGS: u32 = 0o2 | 0o100 | 0o4000 | 0o400_000 | 0o2_000_000;
+const OWNER_ONLY: u32 = 0o600;
+const READ_WRITE: u32 = 3;
+const MAP_SHARED: u32 = 1;
+const MAP_PRIVATE: u32 = 2;
+const MAP_FIXED: u32 = 0x10;
+const MAP_ANONYMOUS: u32 = 0x20;
+const LOCK_EX: u32 = 2;
+const ESRCH: i32 = -3;
+const EOPNOTSUPP: i32 = -95;
+/// `st_ino`, `st_mode`, `st_size` in `struct stat`, and its size.
+const ST_INO: i32 = 8;
+const ST_MODE: i32 = 24;
+const ST_SIZE: i32 = 48;
+const STAT_LEN: i32 = 144;
+const FORMAT_MASK: i32 = 0o170_000;
+const REGULAR_FILE: i32 = 0o100_000;
+/// The buffer below the frame pointer: the path, then a `struct stat` or what is read, then the pid namespace.
+const PATH_AT: i32 = -(PATH_LEN as i32) - 64;
+const STAT_AT: i32 = PATH_AT - STAT_LEN;
+const SPACE_AT: i32 = STAT_AT - 16;
+const FRAME: i32 = -SPACE_AT + 64;
+
+const NAMESPACE: &[u8] = b"/proc/self/ns/pid\0";
+const LOST: &[u8] = b"lancet: counts are not kept: ";
+const CANNOT_OPEN: &[u8] = b": cannot be opened for writing\n";
+const NOT_A_FILE: &[u8] = b": not a regular file\n";
+const OTHERS: &[u8] = b": holds the counts of another program or rewrite; remove it or set LANCET_COUNTS\n";
+const NO_SPACE: &[u8] = b": no space, or cannot be mapped\n";
+const TOO_LONG: &[u8] = b"the path of the counts file is too long\n";
+
+/// The code, at its place.
+pub(super) fn assemble(places: &RunTimePlaces) -> Result<RunTime, IcedError> {
+    let mut writer = Writer::new(*places)?;
+    writer.write()?;
+    let Writer { mut asm, start_up, forked, .. } = writer;
+    let result = asm.assemble_options(places.at.0, BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS)?;
+    let at = |label: &CodeLabel| result.label_ip(label).map(Svma);
+    Ok(RunTime { start_up: at(&start_up)?, forked: at(&forked)?, bytes: result.inner.code_buffer })
+}
+
+struct Writer {
+    asm: CodeAssembler,
+    places: RunTimePlaces,
+    start_up: CodeLabel,
+    forked: CodeLabel,
+    start: CodeLabel,
+    take: CodeLabel,
+    texts: Vec<(CodeLabel, Vec<u8>)>,
+}
+
+type Done = Result<(), IcedError>;
+
+impl Writer {
+    fn new(places: RunTimePlaces) -> Result<Writer, IcedError> {
+        let mut asm = CodeAssembler::new(64)?;
+        let mut label = || asm.create_label();
+        let (start_up, forked, start, take) = (label(), label(), label(), label());
+        Ok(Writer { asm, places, start_up, forked, start, take, texts: Vec::new() })
+    }
+
+    /// The distance from the code's start, where the start-up code is, for addressing through rbx.
+    fn from_base(&self, at: Svma) -> i32 {
+        at.0.wrapping_sub(self.places.at.0) as i32
+    }
+
+    fn system(&mut self, number: u32) -> Done {
+        self.asm.mov(eax, number)?;
+        self.asm.syscall()
+    }
+
+    /// A constant text behind the code.
+    fn text(&mut self, bytes: &[u8]) -> CodeLabel {
+        let label = self.asm.create_label();
+        self.texts.push((label, bytes.to_vec()));
+        label
+    }
+
+    fn write(&mut self) -> Done {
+        self.entry()?;
+        self.after_fork()?;
+        self.first()?;
+        self.take_shard()?;
+        for (mut label, bytes) in std::mem::take(&mut self.texts) {
+            self.asm.set_label(&mut label)?;
+            self.asm.db(&bytes)?;
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self) -> Done {
+        let mut start_up = self.start_up;
+        self.asm.set_label(&mut start_up)?;
+        self.start_up = start_up;
+        match self.places.start_up {
+            StartUp::Program { old } => {
+                // rdx is for the program; the kernel and the loader promise nothing of other registers.
+                self.asm.push(rdx)?;
+                self.asm.mov(rdi, qword_ptr(rsp + 8))?;
+                self.asm.lea(rdx, ptr(rsp + rdi * 8 + 24))?;
+                self.asm.call(self.start)?;
+                self.asm.pop(rdx)?;
+                self.asm.jmp(old.0)
+            }
+            StartUp::Library { old } => {
+                for reg in [rdi, rsi, rdx] {
+                    self.asm.push(reg)?;
+                }
+                self.asm.call(self.start)?;
+                for reg in [rdx, rsi, rdi] {
+                    self.asm.pop(reg)?;
+                }
+                match old {
+                    Some(old) => self.asm.jmp(old.0),
+                    None => self.asm.ret(),
+                }
+            }
+        }
+    }
+
+    fn after_fork(&mut self) -> Done {
+        let mut forked = self.forked;
+        self.asm.set_label(&mut forked)?;
+        self.forked = forked;
+        // The red zone of the function that is being instrumented is not in use: it has just made a call.
+        for reg in [rax, rcx, rdx, rsi, rdi, r8, r9, r10, r11, rbx, rbp] {
+            self.asm.push(reg)?;
+        }
+        self.asm.lea(rbx, ptr(self.start_up))?;
+        // Away from the parent's shard, whatever happens then.
+        self.map_private()?;
+        self.asm.xor(edi, edi)?;
+        self.asm.call(self.take)?;
+        for reg in [rbp, rbx, r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax] {
+            self.asm.pop(reg)?;
+        }
+        self.asm.ret()
+    }
+
+    fn map_private(&mut self) -> Done {
+        self.asm.lea(rdi, ptr(rbx + self.from_base(self.places.shard)))?;
+        self.asm.mov(rsi, self.places.shard_len)?;
+        self.asm.mov(edx, READ_WRITE)?;
+        self.asm.mov(r10d, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS)?;
+        self.asm.mov(r8, -1i64)?;
+        self.asm.xor(r9d, r9d)?;
+        self.system(call::MMAP)
+    }
+
+    /// Called with the environment in rdx: reads the variable, takes a shard.
+    fn first(&mut self) -> Done {
+        let (mut next, mut compare, mut copy, mut done, _) = self.labels5();
+        let mut start = self.start;
+        self.asm.set_label(&mut start)?;
+        self.start = start;
+        self.asm.push(rbx)?;
+        self.asm.push(rbp)?;
+        self.asm.lea(rbx, ptr(self.start_up))?;
+        let variable = self.text(format!("{VARIABLE}=").as_bytes());
+        self.asm.set_label(&mut next)?;
+        self.asm.mov(rsi, qword_ptr(rdx))?;
+        self.asm.add(rdx, 8)?;
+        self.asm.test(rsi, rsi)?;
+        self.asm.jz(done)?;
+        self.asm.lea(rdi, ptr(variable))?;
+        self.asm.mov(ecx, VARIABLE.len() as u32 + 1)?;
+        self.asm.set_label(&mut compare)?;
+        self.asm.lodsb()?;
+        self.asm.cmp(al, byte_ptr(rdi))?;
+        self.asm.jne(next)?;
+        self.asm.inc(rdi)?;
+        self.asm.dec(ecx)?;
+        self.asm.jnz(compare)?;
+        // An empty value is none.
+        self.asm.cmp(byte_ptr(rsi), 0)?;
+        self.asm.je(done)?;
+        self.asm.lea(rdi, ptr(rbx + self.from_base(self.places.path)))?;
+        self.asm.mov(ecx, PATH_LEN as u32)?;
+        self.asm.set_label(&mut copy)?;
+        self.asm.lodsb()?;
+        self.asm.stosb()?;
+        self.asm.test(al, al)?;
+        self.asm.jz(done)?;
+        self.asm.dec(ecx)?;
+        self.asm.jnz(copy)?;
+        let (lost, too_long) = (self.text(LOST), self.text(TOO_LONG));
+        self.print(lost, LOST.len())?;
+        self.print(too_long, TOO_LONG.len())?;
+        self.asm.pop(rbp)?;
+        self.asm.pop(rbx)?;
+        self.asm.ret()?;
+        self.asm.set_label(&mut done)?;
+        self.asm.mov(edi, 1u32)?;
+        self.asm.call(self.take)?;
+        self.asm.pop(rbp)?;
+        self.asm.pop(rbx)?;
+        self.asm.ret()
+    }
+
+    /// Called with rbx set, and in edi: add what was counted so far (in memory that is not the file's).
+    fn take_shard(&mut self) -> Done {
+        let mut take = self.take;
+        self.asm.set_label(&mut take)?;
+        self.take = take;
+        for reg in [r12, r13, r14, r15, rdi] {
+            self.asm.push(reg)?;
+        }
+        self.asm.mov(rbp, rsp)?;
+        self.asm.sub(rsp, FRAME)?;
+        self.asm.xor(r14d, r14d)?;
+        self.asm.dec(r14)?;
+        self.system(call::GETPID)?;
+        self.asm.mov(r13, rax)?;
+        let (mut failed, mut out, mut search, mut append, mut taken) = self.labels5();
+        self.expand_path(failed)?;
+        self.open(failed)?;
+        self.check_header(failed)?;
+
+        // rsp is below the buffer; the namespace that process ids are of:
+        let namespace = self.text(NAMESPACE);
+        self.asm.mov(qword_ptr(rbp + SPACE_AT), 0)?;
+        self.asm.lea(rdi, ptr(namespace))?;
+        self.asm.lea(rsi, ptr(rbp + STAT_AT))?;
+        self.system(call::STAT)?;
+        let mut no_namespace = self.asm.create_label();
+        self.asm.test(rax, rax)?;
+        self.asm.js(no_namespace)?;
+        self.asm.mov(rax, qword_ptr(rbp + STAT_AT + ST_INO))?;
+        self.asm.mov(qword_ptr(rbp + SPACE_AT), rax)?;
+        self.asm.set_label(&mut no_namespace)?;
+
+        let mut next = self.asm.create_label();
+        self.asm.mov(r12d, HEADER_LEN as u32)?;
+        self.asm.set_label(&mut search)?;
+        self.asm.mov(rax, self.places.shard_len)?;
+        self.asm.add(rax, r12)?;
+        self.asm.cmp(rax, r15)?;
+        self.asm.ja(append)?;
+        self.pread(STAT_AT, 16)?;
+        self.asm.mov(rdi, qword_ptr(rbp + STAT_AT))?;
+        self.asm.test(rdi, rdi)?;
+        self.asm.jz(taken)?;
+        self.asm.mov(rax, qword_ptr(rbp + STAT_AT + 8))?;
+        self.asm.cmp(rax, qword_ptr(rbp + SPACE_AT))?;
+        self.asm.jne(next)?;
+        self.asm.xor(esi, esi)?;
+        self.system(call::KILL)?;
+        self.asm.cmp(rax, ESRCH)?;
+        self.asm.je(taken)?;
+        self.asm.set_label(&mut next)?;
+        self.asm.mov(rax, self.places.shard_len)?;
+        self.asm.add(r12, rax)?;
+        self.asm.jmp(search)?;
+
+        self.asm.set_label(&mut append)?;
+        self.asm.mov(r10, self.places.shard_len)?;
+        self.grow()?;
+        self.asm.test(rax, rax)?;
+        let mut no_space = self.asm.create_label();
+        self.asm.js(no_space)?;
+        self.asm.set_label(&mut taken)?;
+        self.add_early_counts(no_space)?;
+        self.map(self.places.shard, MAP_FIXED)?;
+        self.asm.test(rax, rax)?;
+        self.asm.js(no_space)?;
+        self.asm.mov(qword_ptr(rax), r13)?;
+        self.asm.mov(rcx, qword_ptr(rbp + SPACE_AT))?;
+        self.asm.mov(qword_ptr(rax + 8), rcx)?;
+        self.asm.jmp(out)?;
+
+        self.asm.set_label(&mut no_space)?;
+        let text = self.text(NO_SPACE);
+        self.asm.lea(rsi, ptr(text))?;
+        self.asm.mov(edx, NO_SPACE.len() as u32)?;
+        self.asm.set_label(&mut failed)?;
+        self.complain()?;
+        self.asm.set_label(&mut out)?;
+        let mut no_file = self.asm.create_label();
+        self.asm.test(r14, r14)?;
+        self.asm.js(no_file)?;
+        self.asm.mov(rdi, r14)?;
+        self.system(call::CLOSE)?;
+        self.asm.set_label(&mut no_file)?;
+        self.asm.mov(rsp, rbp)?;
+        for reg in [rdi, r15, r14, r13, r12] {
+            self.asm.pop(reg)?;
+        }
+        self.asm.ret()
+    }
+
+    /// The path, with the process id for each `%p`, into the buffer.
+    fn expand_path(&mut self, failed: CodeLabel) -> Done {
+        let (mut next, mut plain, mut digits, mut put, mut fits) = self.labels5();
+        self.asm.lea(rsi, ptr(rbx + self.from_base(self.places.path)))?;
+        self.asm.lea(rdi, ptr(rbp + PATH_AT))?;
+        self.asm.lea(r8, ptr(rbp + (PATH_AT + PATH_LEN as i32 - 24)))?;
+        self.asm.set_label(&mut next)?;
+        self.asm.cmp(rdi, r8)?;
+        self.asm.jb(fits)?;
+        let text = self.text(TOO_LONG);
+        self.asm.mov(byte_ptr(rbp + PATH_AT), 0)?;
+        self.asm.lea(rsi, ptr(text))?;
+        self.asm.mov(edx, TOO_LONG.len() as u32)?;
+        self.asm.jmp(failed)?;
+        self.asm.set_label(&mut fits)?;
+        self.asm.lodsb()?;
+        self.asm.cmp(al, i32::from(b'%'))?;
+        self.asm.jne(plain)?;
+        self.asm.cmp(byte_ptr(rsi), i32::from(b'p'))?;
+        self.asm.jne(plain)?;
+        self.asm.inc(rsi)?;
+        // Digits, last one first, on the stack.
+        self.asm.mov(rax, r13)?;
+        self.asm.mov(r9d, 10u32)?;
+        self.asm.xor(ecx, ecx)?;
+        self.asm.set_label(&mut digits)?;
+        self.asm.xor(edx, edx)?;
+        self.asm.div(r9)?;
+        self.asm.add(edx, u32::from(b'0') as i32)?;
+        self.asm.push(rdx)?;
+        self.asm.inc(ecx)?;
+        self.asm.test(rax, rax)?;
+        self.asm.jnz(digits)?;
+        self.asm.set_label(&mut put)?;
+        self.asm.pop(rax)?;
+        self.asm.stosb()?;
+        self.asm.dec(ecx)?;
+        self.asm.jnz(put)?;
+        self.asm.jmp(next)?;
+        self.asm.set_label(&mut plain)?;
+        self.asm.stosb()?;
+        self.asm.test(al, al)?;
+        self.asm.jnz(next)
+    }
+
+    /// The file in r14, locked; its size in r15.
+    fn open(&mut self, failed: CodeLabel) -> Done {
+        let (mut opened, mut regular) = (self.asm.create_label(), self.asm.create_label());
+        self.asm.lea(rdi, ptr(rbp + PATH_AT))?;
+        self.asm.mov(esi, OPEN_FLAGS)?;
+        self.asm.mov(edx, OWNER_ONLY)?;
+        self.system(call::OPEN)?;
+        self.asm.mov(r14, rax)?;
+        self.asm.test(rax, rax)?;
+        self.asm.jns(opened)?;
+        let text = self.text(CANNOT_OPEN);
+        self.asm.lea(rsi, ptr(text))?;
+        self.asm.mov(edx, CANNOT_OPEN.len() as u32)?;
+        self.asm.jmp(failed)?;
+        self.asm.set_label(&mut opened)?;
+        self.asm.mov(rdi, r14)?;
+        self.asm.mov(esi, LOCK_EX)?;
+        self.system(call::FLOCK)?;
+        self.asm.mov(rdi, r14)?;
+        self.asm.lea(rsi, ptr(rbp + STAT_AT))?;
+        self.system(call::FSTAT)?;
+        self.asm.mov(r15, qword_ptr(rbp + STAT_AT + ST_SIZE))?;
+        self.asm.mov(eax, dword_ptr(rbp + STAT_AT + ST_MODE))?;
+        self.asm.and(eax, FORMAT_MASK)?;
+        self.asm.cmp(eax, REGULAR_FILE)?;
+        self.asm.je(regular)?;
+        let text = self.text(NOT_A_FILE);
+        self.asm.lea(rsi, ptr(text))?;
+        self.asm.mov(edx, NOT_A_FILE.len() as u32)?;
+        self.asm.jmp(failed)?;
+        self.asm.set_label(&mut regular)?;
+        self.asm.nop()
+    }
+
+    /// Writes the header of an empty file; otherwise it must be ours.
+    fn check_header(&mut self, failed: CodeLabel) -> Done {
+        let (mut compare, mut others, mut no_space, mut done, mut again) = self.labels5();
+        self.asm.test(r15, r15)?;
+        self.asm.jnz(compare)?;
+        self.asm.xor(r12d, r12d)?;
+        self.asm.mov(r10d, HEADER_LEN as u32)?;
+        self.grow()?;
+        self.asm.test(rax, rax)?;
+        self.asm.js(no_space)?;
+        self.asm.mov(rdi, r14)?;
+        self.asm.lea(rsi, ptr(rbx + self.from_base(self.places.header)))?;
+        self.asm.mov(edx, HEADER_LEN as u32)?;
+        self.asm.xor(r10d, r10d)?;
+        self.system(call::PWRITE64)?;
+        self.asm.mov(r15, HEADER_LEN)?;
+        self.asm.cmp(rax, r15)?;
+        self.asm.je(done)?;
+        self.asm.set_label(&mut no_space)?;
+        let text = self.text(NO_SPACE);
+        self.asm.lea(rsi, ptr(text))?;
+        self.asm.mov(edx, NO_SPACE.len() as u32)?;
+        self.asm.jmp(failed)?;
+        self.asm.set_label(&mut others)?;
+        let text = self.text(OTHERS);
+        self.asm.lea(rsi, ptr(text))?;
+        self.asm.mov(edx, OTHERS.len() as u32)?;
+        self.asm.jmp(failed)?;
+        self.asm.set_label(&mut compare)?;
+        self.asm.xor(r12d, r12d)?;
+        self.pread(STAT_AT, IDENTITY_LEN as u32)?;
+        self.asm.cmp(rax, IDENTITY_LEN as i32)?;
+        self.asm.jne(others)?;
+        self.asm.lea(rsi, ptr(rbp + STAT_AT))?;
+        self.asm.lea(rdi, ptr(rbx + self.from_base(self.places.header)))?;
+        self.asm.mov(ecx, IDENTITY_LEN as u32)?;
+        self.asm.set_label(&mut again)?;
+        self.asm.lodsb()?;
+        self.asm.cmp(al, byte_ptr(rdi))?;
+        self.asm.jne(others)?;
+        self.asm.inc(rdi)?;
+        self.asm.dec(ecx)?;
+        self.asm.jnz(again)?;
+        self.asm.set_label(&mut done)?;
+        self.asm.nop()
+    }
+
+    /// Makes room for r10 bytes at r12: really, so that a full disk shows now and not as a fault later.
+    fn grow(&mut self) -> Done {
+        let mut done = self.asm.create_label();
+        self.asm.mov(rdi, r14)?;
+        self.asm.xor(esi, esi)?;
+        self.asm.mov(rdx, r12)?;
+        self.system(call::FALLOCATE)?;
+        self.asm.cmp(rax, EOPNOTSUPP)?;
+        self.asm.jne(done)?;
+        self.asm.mov(rdi, r14)?;
+        self.asm.lea(rsi, ptr(r12 + r10))?;
+        self.system(call::FTRUNCATE)?;
+        self.asm.set_label(&mut done)?;
+        self.asm.nop()
+    }
+
+    /// Maps the shard at r12 in the file; the address is in rax.
+    fn map(&mut self, at: Svma, flags: u32) -> Done {
+        if flags & MAP_FIXED != 0 {
+            self.asm.lea(rdi, ptr(rbx + self.from_base(at)))?;
+        } else {
+            self.asm.xor(edi, edi)?;
+        }
+        self.asm.mov(rsi, self.places.shard_len)?;
+        self.asm.mov(edx, READ_WRITE)?;
+        self.asm.mov(r10d, MAP_SHARED | flags)?;
+        self.asm.mov(r8, r14)?;
+        self.asm.mov(r9, r12)?;
+        self.system(call::MMAP)
+    }
+
+    /// Code may have run before this did: what it counted is added to the shard in the file.
+    fn add_early_counts(&mut self, failed: CodeLabel) -> Done {
+        let (mut again, mut done) = (self.asm.create_label(), self.asm.create_label());
+        self.asm.cmp(qword_ptr(rbp), 0)?;
+        self.asm.je(done)?;
+        self.map(Svma(0), 0)?;
+        self.asm.test(rax, rax)?;
+        self.asm.js(failed)?;
+        self.asm.mov(rdi, rax)?;
+        self.asm.lea(rsi, ptr(rbx + self.from_base(self.places.shard)))?;
+        self.asm.mov(rcx, SHARD_HEADER_LEN)?;
+        self.asm.mov(rdx, self.places.shard_len)?;
+        self.asm.set_label(&mut again)?;
+        self.asm.mov(rax, qword_ptr(rsi + rcx))?;
+        // Most are zero, and a page that is not written to costs nothing.
+        let mut zero = self.asm.create_label();
+        self.asm.test(rax, rax)?;
+        self.asm.jz(zero)?;
+        self.asm.add(qword_ptr(rdi + rcx), rax)?;
+        self.asm.set_label(&mut zero)?;
+        self.asm.add(rcx, 8)?;
+        self.asm.cmp(rcx, rdx)?;
+        self.asm.jb(again)?;
+        self.asm.mov(rsi, rdx)?;
+        self.system(call::MUNMAP)?;
+        self.asm.set_label(&mut done)?;
+        self.asm.nop()
+    }
+
+    fn pread(&mut self, at: i32, len: u32) -> Done {
+        self.asm.mov(rdi, r14)?;
+        self.asm.lea(rsi, ptr(rbp + at))?;
+        self.asm.mov(edx, len)?;
+        self.asm.mov(r10, r12)?;
+        self.system(call::PREAD64)
+    }
+
+    fn print(&mut self, text: CodeLabel, len: usize) -> Done {
+        self.asm.mov(edi, 2u32)?;
+        self.asm.lea(rsi, ptr(text))?;
+        self.asm.mov(edx, len as u32)?;
+        self.system(call::WRITE)
+    }
+
+    /// Says that counts are lost, which file it is about, and the text in rsi of the length in edx.
+    fn complain(&mut self) -> Done {
+        let (mut again, mut end) = (self.asm.create_label(), self.asm.create_label());
+        self.asm.mov(r12, rsi)?;
+        self.asm.mov(r13, rdx)?;
+        let lost = self.text(LOST);
+        self.print(lost, LOST.len())?;
+        self.asm.lea(rsi, ptr(rbp + PATH_AT))?;
+        self.asm.xor(edx, edx)?;
+        self.asm.set_label(&mut again)?;
+        self.asm.mov(cl, byte_ptr(rsi + rdx))?;
+        self.asm.test(cl, cl)?;
+        self.asm.jz(end)?;
+        self.asm.inc(rdx)?;
+        self.asm.jmp(again)?;
+        self.asm.set_label(&mut end)?;
+        self.asm.mov(edi, 2u32)?;
+        self.system(call::WRITE)?;
+        self.asm.mov(edi, 2u32)?;
+        self.asm.mov(rsi, r12)?;
+        self.asm.mov(rdx, r13)?;
+        self.system(call::WRITE)
+    }
+
+    fn labels5(&mut self) -> (CodeLabel, CodeLabel, CodeLabel, CodeLabel, CodeLabel) {
+        let mut label = || self.asm.create_label();
+        (label(), label(), label(), label(), label())
+    }
+}

@@ -1,0 +1,122 @@
+//! From a program on disk to an edited one beside it.
+//!
+//! This is the whole flow in one place: open, analyse, survey, let a tool plan, lay out, write.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lancet_engine::image::Image;
+use lancet_engine::layout::{self, Frame, Keep, Layout, Survey};
+use lancet_engine::plan::Plan;
+use lancet_engine::program::{FuncId, Program};
+use lancet_engine::sink::elf_writer::{self, Hook};
+use lancet_isa::edit::Edit;
+use lancet_isa::runtime::StartUp;
+
+use crate::Error;
+use crate::tools::count::{self, Counted, Notes, Original, file};
+
+/// A program that is ready to be edited.
+pub struct Editor {
+    pub program: Program,
+    pub survey: Survey,
+    edit: &'static dyn Edit,
+}
+
+/// How to count.
+#[derive(Default)]
+pub struct CountOptions<'a> {
+    /// Where the rewritten program shall leave its counts. By default `NAME.counts` in its working directory.
+    pub counts: Option<&'a str>,
+    /// An earlier profile of the same program.
+    pub profile: Option<&'a Counted>,
+}
+
+/// What became of the text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Share {
+    /// Bytes of all functions, without stubs to other objects.
+    pub text: u64,
+    pub edited: u64,
+}
+
+impl Editor {
+    /// Analyses a file and finds out which of the `wanted` functions can be edited.
+    pub fn open(path: &Path, wanted: &(dyn Fn(&Program, FuncId) -> bool + Sync)) -> Result<Editor, Error> {
+        Editor::new(Program::analyse(Arc::new(Image::open(path)?)), wanted)
+    }
+
+    pub fn new(program: Program, wanted: &(dyn Fn(&Program, FuncId) -> bool + Sync)) -> Result<Editor, Error> {
+        let image = program.image();
+        let edit = image
+            .isa()
+            .editor()
+            .ok_or_else(|| Error::NoEditor { name: image.name().to_owned(), isa: image.isa().facts().name })?;
+        let survey = Survey::of(&program, edit, &|id| wanted(&program, id));
+        Ok(Editor { program, survey, edit })
+    }
+
+    pub fn share(&self) -> Share {
+        let mut share = Share::default();
+        for (i, func) in self.program.funcs().iter().enumerate() {
+            match self.survey.obstacle(FuncId(i as u32)) {
+                Some(layout::Obstacle::Stub) => continue,
+                Some(_) => {}
+                None => share.edited += func.size(),
+            }
+            share.text += func.size();
+        }
+        share
+    }
+
+    /// Moves every function and adds nothing: for comparison.
+    pub fn write_null(&self, out: &Path) -> Result<(), Error> {
+        let mut plan = Plan::new();
+        for id in self.survey.edited() {
+            plan.edit(id);
+        }
+        let layout = self.lay_out(&plan, None)?;
+        self.write(&layout, out)
+    }
+
+    /// Counts every edge.
+    pub fn write_counting(&self, out: &Path, options: &CountOptions<'_>) -> Result<(), Error> {
+        let image = self.program.image();
+        let made = count::instrument(&self.program, &self.survey, options.profile);
+        let notes = Notes { original: Original::of(image), funcs: made.funcs }.to_bytes();
+        let counters = made.plan.counters();
+        let shard_len = layout::shard_len(counters);
+        let program = std::path::absolute(out).unwrap_or_else(|_| out.to_owned());
+        let header = file::header(&program, u64::from(counters), shard_len, file::fingerprint(&notes));
+        let path = match options.counts {
+            Some(path) => path.as_bytes().to_vec(),
+            None => default_counts(out).into_os_string().into_encoded_bytes(),
+        };
+        let start_up = match elf_writer::hook(image)? {
+            Hook::Entry { old } => StartUp::Program { old },
+            Hook::Init { old } => StartUp::Library { old },
+        };
+        let keep = Keep { start_up, header: &header, path: &path, notes: &notes };
+        let layout = self.lay_out(&made.plan, Some(keep))?;
+        self.write(&layout, out)
+    }
+
+    fn lay_out(&self, plan: &Plan, keep: Option<Keep<'_>>) -> Result<Layout, Error> {
+        let code_at = elf_writer::first_free(self.program.image())?;
+        let frame = Frame { survey: &self.survey, code_at, keep };
+        let name = || self.program.image().name().to_owned();
+        layout::lay_out(&self.program, self.edit, plan, &frame).map_err(|cause| Error::Layout { name: name(), cause })
+    }
+
+    fn write(&self, layout: &Layout, out: &Path) -> Result<(), Error> {
+        elf_writer::write(self.program.image(), &layout.patch, out)?;
+        Ok(())
+    }
+}
+
+/// Where a rewritten program leaves its counts if nobody says otherwise: in its working directory.
+pub fn default_counts(out: &Path) -> PathBuf {
+    let mut name = out.file_name().unwrap_or(out.as_os_str()).to_owned();
+    name.push(".counts");
+    PathBuf::from(name)
+}

@@ -1,0 +1,105 @@
+//! A program with how often everything in it ran.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use lancet_engine::image::Image;
+use lancet_engine::layout::NOTES_SECTION;
+use lancet_engine::program::{BlockId, FuncId, Program};
+use rayon::prelude::*;
+
+use super::file::{CountsFile, fingerprint};
+use super::notes::{NotedFunc, Notes};
+use super::{Counts, FlowError, Solver};
+use crate::Error;
+
+/// Exact counts of the edited functions of a program.
+pub struct Counted {
+    pub program: Program,
+    /// By function; none for those that were left alone.
+    counts: Vec<Option<Counts>>,
+    /// Functions whose counters contradict their control flow.
+    pub faults: Vec<FlowError>,
+    /// How many processes and threads counted.
+    pub shards: usize,
+}
+
+impl Counted {
+    /// Reads the counts that a rewritten program left in a file. `program` says where the rewritten program is now, if
+    /// not where it was written to; `original` the same of the program that it was made from.
+    pub fn open(counts: &Path, program: Option<&Path>, original: Option<&Path>) -> Result<Counted, Error> {
+        let file = CountsFile::read(counts)?;
+        let rewritten = Image::open(program.unwrap_or(&file.program))?;
+        let section = rewritten.section(NOTES_SECTION);
+        let bytes = section.and_then(|section| rewritten.bytes(section.svma, section.size)).unwrap_or_default();
+        let notes = Notes::from_bytes(bytes).ok_or_else(|| Error::NoNotes { name: rewritten.name().to_owned() })?;
+        if fingerprint(bytes) != file.fingerprint {
+            let counts = counts.display().to_string();
+            return Err(Error::OtherCounts { counts, program: rewritten.name().to_owned() });
+        }
+        let original = original.unwrap_or(Path::new(&notes.original.path));
+        let image = Image::open(original)?;
+        if !notes.original.is(&image) {
+            return Err(Error::Changed { path: image.name().to_owned() });
+        }
+        Ok(Counted::solve(Program::analyse(Arc::new(image)), &notes, &file.counters, file.shards))
+    }
+
+    /// Solves the counters of all functions.
+    pub fn solve(program: Program, notes: &Notes, counters: &[u64], shards: usize) -> Counted {
+        let solved: Vec<(FuncId, Result<Counts, FlowError>)> = notes
+            .funcs
+            .par_iter()
+            .filter_map(|noted| Some((program.func_starting_at(noted.entry)?, noted)))
+            .map_init(Solver::default, |solver, (id, noted)| (id, solve(solver, &program, id, noted, counters)))
+            .collect();
+        let mut counts = vec![None; program.funcs().len()];
+        let mut faults = Vec::new();
+        for (id, result) in solved {
+            match result {
+                Ok(result) => counts[id.0 as usize] = Some(result),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        Counted { program, counts, faults, shards }
+    }
+
+    /// The counts of a function, if it was counted.
+    pub fn counts(&self, id: FuncId) -> Option<&Counts> {
+        self.counts.get(id.0 as usize)?.as_ref()
+    }
+
+    /// All functions that were counted, in order.
+    pub fn funcs(&self) -> impl Iterator<Item = (FuncId, &Counts)> {
+        let counts = (0..).map(FuncId).zip(&self.counts);
+        counts.filter_map(|(id, counts)| Some((id, counts.as_ref()?)))
+    }
+
+    /// Instructions that a block executed.
+    pub fn block_instructions(&self, id: FuncId, block: BlockId) -> u64 {
+        let count = self.counts(id).and_then(|counts| counts.blocks.get(block.0 as usize)).copied().unwrap_or(0);
+        count.saturating_mul(u64::from(self.program.func(id).block(block).insns))
+    }
+
+    /// Instructions that a function itself executed.
+    pub fn func_instructions(&self, id: FuncId) -> u64 {
+        self.program.func(id).block_ids().map(|block| self.block_instructions(id, block)).sum()
+    }
+
+    /// Instructions that all counted functions executed.
+    pub fn instructions(&self) -> u64 {
+        self.funcs().map(|(id, _)| self.func_instructions(id)).sum()
+    }
+}
+
+fn solve(
+    solver: &mut Solver,
+    program: &Program,
+    id: FuncId,
+    noted: &NotedFunc,
+    counters: &[u64],
+) -> Result<Counts, FlowError> {
+    let first = noted.first as usize;
+    let counters = counters.get(first..first + noted.placement.counters.len()).unwrap_or_default();
+    solver.solve(program.func(id), &noted.placement, counters, &[])
+}

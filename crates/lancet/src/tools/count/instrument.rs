@@ -1,0 +1,73 @@
+//! From functions to a plan with as few counters as possible.
+
+use lancet_engine::layout::Survey;
+use lancet_engine::plan::{CounterId, Plan, Point};
+use lancet_engine::program::{BlockId, Func, FuncId, Program};
+use lancet_isa::Flow;
+use rayon::prelude::*;
+
+use super::notes::NotedFunc;
+use super::{Counted, Estimator, Placement, Placer, Slot, Weights};
+
+/// What an increment that needs a jump of its own costs more than one that does not.
+const JUMP_PRICE: f64 = 1.0;
+
+/// A plan that counts every edge.
+#[derive(Debug, Default)]
+pub struct CountPlan {
+    pub plan: Plan,
+    pub funcs: Vec<NotedFunc>,
+}
+
+/// Counts everything in the functions that can be edited. An earlier `profile` of the same program tells which edges
+/// to spare; without one they are estimated.
+pub fn instrument(program: &Program, survey: &Survey, profile: Option<&Counted>) -> CountPlan {
+    let editable: Vec<FuncId> = survey.edited().filter(|id| survey.joined(*id).is_empty()).collect();
+    let place = |(estimator, placer): &mut (Estimator, Placer), id: &FuncId| {
+        let func = program.func(*id);
+        let estimate = estimator.estimate(func);
+        let open = open_blocks(program, func);
+        match profile.and_then(|profile| profile.counts(*id)) {
+            Some(counts) => placer.place(func, &Weights::from_profile(counts, estimate), &open, survey.joined(*id)),
+            None => placer.place(func, estimate, &open, survey.joined(*id)),
+        }
+    };
+    let scratch = || (Estimator::default(), Placer::with_jump_price(JUMP_PRICE));
+    let placements: Vec<Placement> = editable.par_iter().map_init(scratch, place).collect();
+    let mut made = CountPlan::default();
+    for (id, placement) in editable.into_iter().zip(placements) {
+        let first = made.plan.counters_for(placement.counters.len() as u32);
+        let planned = made.plan.edit(id);
+        for (counter, slot) in (first.0..).map(CounterId).zip(&placement.counters) {
+            planned.count(point(*slot), counter);
+        }
+        made.funcs.push(NotedFunc { entry: program.func(id).entry, first: first.0, placement });
+    }
+    made
+}
+
+fn point(slot: Slot) -> Point {
+    match slot {
+        Slot::Block(id) => Point::Block(id),
+        Slot::Edge(id) => Point::Edge(id),
+        Slot::Entry(i) => Point::Entry(i),
+        Slot::Exit(i) => Point::Exit(i),
+    }
+}
+
+/// Blocks with a system call, in which control may end or begin.
+fn open_blocks(program: &Program, func: &Func) -> Vec<BlockId> {
+    let isa = program.image().isa();
+    let may = |part: &lancet_engine::program::Part| {
+        program.image().bytes(part.start, part.size()).is_none_or(|code| isa.may_call_system(code))
+    };
+    if !func.parts.iter().any(may) {
+        return Vec::new();
+    }
+    let has_call = |id: &BlockId| {
+        let block = func.block(*id);
+        let may = program.image().bytes(block.start, u64::from(block.len)).is_none_or(|code| isa.may_call_system(code));
+        may && program.insns(block).iter().any(|insn| insn.flow == Flow::System)
+    };
+    func.block_ids().filter(has_call).collect()
+}

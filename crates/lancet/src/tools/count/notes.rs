@@ -1,0 +1,118 @@
+//! What a rewritten program remembers of its counters, so that they can be read without the plan.
+
+use lancet_engine::image::Image;
+use lancet_engine::program::{BlockId, EdgeId};
+use lancet_isa::Svma;
+use serde::{Deserialize, Serialize};
+
+use super::{Placement, Slot};
+
+/// Changes with whatever would make old notes misunderstood, the analysis' numbering of edges included.
+const VERSION: u32 = 1;
+
+/// The counters of a rewritten program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Notes {
+    pub original: Original,
+    /// By entry.
+    pub funcs: Vec<NotedFunc>,
+}
+
+/// The program that was rewritten.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Original {
+    pub path: String,
+    pub len: u64,
+    pub crc32: u32,
+}
+
+impl Original {
+    pub fn of(image: &Image) -> Original {
+        let path = image.path().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
+        Original {
+            path: path.map_or_else(|| image.name().to_owned(), |path| path.to_string_lossy().into_owned()),
+            len: image.data().len() as u64,
+            crc32: crc32fast::hash(image.data()),
+        }
+    }
+
+    /// Is this the same file?
+    pub fn is(&self, image: &Image) -> bool {
+        self.len == image.data().len() as u64 && self.crc32 == crc32fast::hash(image.data())
+    }
+}
+
+/// The counters of one function: consecutive ones, in the order of the placement.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NotedFunc {
+    pub entry: Svma,
+    pub first: u32,
+    pub placement: Placement,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    version: u32,
+    original: Original,
+    funcs: Vec<StoredFunc>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredFunc {
+    entry: u64,
+    counters: Vec<u32>,
+    open: Vec<u32>,
+    joined: Vec<u32>,
+}
+
+impl Notes {
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let func = |func: &NotedFunc| StoredFunc {
+            entry: func.entry.0,
+            counters: func.placement.counters.iter().map(|slot| pack(*slot)).collect(),
+            open: func.placement.open.iter().map(|block| block.0).collect(),
+            joined: func.placement.joined.iter().map(|edge| edge.0).collect(),
+        };
+        let stored =
+            Stored { version: VERSION, original: self.original.clone(), funcs: self.funcs.iter().map(func).collect() };
+        // Into memory, of types without surprises: this cannot fail.
+        postcard::to_stdvec(&stored).unwrap_or_default()
+    }
+
+    /// `None` if these are no notes, or another version's.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Notes> {
+        let stored: Stored = postcard::from_bytes(bytes).ok().filter(|stored: &Stored| stored.version == VERSION)?;
+        let mut first = 0u32;
+        let mut funcs = Vec::with_capacity(stored.funcs.len());
+        for func in stored.funcs {
+            let placement = Placement {
+                counters: func.counters.into_iter().map(unpack).collect(),
+                open: func.open.into_iter().map(BlockId).collect(),
+                joined: func.joined.into_iter().map(EdgeId).collect(),
+            };
+            let count = placement.counters.len() as u32;
+            funcs.push(NotedFunc { entry: Svma(func.entry), first, placement });
+            first = first.checked_add(count)?;
+        }
+        Some(Notes { original: stored.original, funcs })
+    }
+}
+
+fn pack(slot: Slot) -> u32 {
+    match slot {
+        Slot::Edge(id) => id.0 << 2,
+        Slot::Entry(i) => i << 2 | 1,
+        Slot::Exit(i) => i << 2 | 2,
+        Slot::Block(id) => id.0 << 2 | 3,
+    }
+}
+
+fn unpack(packed: u32) -> Slot {
+    let i = packed >> 2;
+    match packed & 3 {
+        0 => Slot::Edge(EdgeId(i)),
+        1 => Slot::Entry(i),
+        2 => Slot::Exit(i),
+        _ => Slot::Block(BlockId(i)),
+    }
+}
