@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod cfg;
+mod counting;
 mod diff;
 mod disasm;
 mod functions;
@@ -13,6 +14,7 @@ mod loops;
 mod output;
 mod profile;
 mod progress;
+mod report;
 mod rewrite;
 mod sampling;
 mod sim;
@@ -64,6 +66,7 @@ enum Command {
     Diff(diff::Args),
     Stat(stat::Args),
     Rewrite(rewrite::Args),
+    Report(report::Args),
 }
 
 fn main() -> ExitCode {
@@ -99,6 +102,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Diff(args) => diff::run(args, &mut output)?,
         Command::Stat(args) => stat::run(args, &mut output)?,
         Command::Rewrite(args) => rewrite::run(args, &mut output)?,
+        Command::Report(args) => report::run(args, &mut output)?,
     }
     output.finish()?;
     Ok(ExitCode::SUCCESS)

@@ -100,6 +100,14 @@ pub trait Edit: Send + Sync {
     /// Adds one to a 64-bit counter. `fields` gets those for a shared counter's address.
     fn count(&self, counter: Counter, free: Free, out: &mut Vec<u8>, fields: &mut Vec<Field>);
 
+    /// Remembers in `note` which row of counters the next [`Edit::count_marked`] means. Returns the fields for shared
+    /// addresses of the row and of the note.
+    fn mark(&self, row: Counter, note: Counter, free: Free, out: &mut Vec<u8>) -> [Option<Field>; 2];
+
+    /// Adds one to the counter in this column of the row that `note` remembers. Returns the field for a shared note's
+    /// address.
+    fn count_marked(&self, note: Counter, column: u32, free: Free, out: &mut Vec<u8>) -> Option<Field>;
+
     /// To stand behind a call that may have returned in a new process: if it did, calls the run-time code for that,
     /// whose address the field wants.
     fn check_fork(&self, out: &mut Vec<u8>) -> Field;

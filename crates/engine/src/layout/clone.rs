@@ -15,7 +15,9 @@
 use lancet_isa::edit::{Counter, Edit, Free, Movable};
 use lancet_isa::{RegSet, Svma, Target, decode_one};
 
+use super::LayoutError;
 use super::fork::Forks;
+use super::joins::Joins;
 use super::map::MovedPiece;
 use super::piece::{Addresses, Dest, Label, Piece};
 use super::survey::Survey;
@@ -118,6 +120,7 @@ struct Maker<'a> {
     piece_of: Vec<u32>,
     /// Never to be changed by what is added.
     keep: RegSet,
+    joins: Joins,
     piece: Piece,
     piece_index: u32,
     old: Part,
@@ -125,8 +128,9 @@ struct Maker<'a> {
     table_ways: Vec<(EdgeId, u32, Label)>,
 }
 
-pub(super) fn make(around: &Around<'_>, id: FuncId, plan: &FuncPlan) -> FuncClone {
+pub(super) fn make(around: &Around<'_>, id: FuncId, plan: &FuncPlan) -> Result<FuncClone, LayoutError> {
     let func = around.program.func(id);
+    let joins = Joins::of(func, around.survey.joined(id), plan).ok_or(LayoutError::BadRows { at: func.entry })?;
     let mut insertions = plan.insertions.clone();
     insertions.sort_by_key(|insertion| insertion.at);
     let mut ways_in = vec![(0u32, EdgeId(0)); func.blocks.len()];
@@ -143,6 +147,7 @@ pub(super) fn make(around: &Around<'_>, id: FuncId, plan: &FuncPlan) -> FuncClon
         ways_in,
         piece_of: func.blocks.iter().map(part_of).collect(),
         keep: around.survey.kept(id),
+        joins,
         piece: Piece::default(),
         piece_index: 0,
         old: Part { start: func.entry, end: func.entry },
@@ -150,7 +155,7 @@ pub(super) fn make(around: &Around<'_>, id: FuncId, plan: &FuncPlan) -> FuncClon
         table_ways: Vec::new(),
     };
     let pieces = (0..func.parts.len()).map(|i| maker.piece(i)).collect();
-    FuncClone { id, pieces, table_ways: maker.table_ways }
+    Ok(FuncClone { id, pieces, table_ways: maker.table_ways })
 }
 
 impl Maker<'_> {
@@ -179,8 +184,9 @@ impl Maker<'_> {
         if self.is_aligned_loop(id) {
             self.piece.align(ALIGN);
         }
-        self.piece.label(begin_of(id));
         let live = self.func.live_in(id);
+        let first = self.joined_arrival(id, live);
+        self.piece.label(begin_of(id));
         for (i, _) in self.func.entries.iter().enumerate().filter(|(_, entry)| **entry == id) {
             self.add(Point::Entry(i as u32), live);
         }
@@ -190,8 +196,26 @@ impl Maker<'_> {
             self.add(Point::Edge(edge), live);
         }
         self.add(Point::Block(id), live);
-        self.piece.old((block.start - self.old.start) as u32, begin_of(id));
+        self.piece.old((block.start - self.old.start) as u32, first.unwrap_or(begin_of(id)));
         self.instructions(id, &block, next);
+    }
+
+    /// Where the edges arrive that arrive together at a block: each is counted by the jump that was taken.
+    fn joined_arrival(&mut self, id: BlockId, live: RegSet) -> Option<Label> {
+        let column = self.joins.column(id)?;
+        let note = self.joins.note?;
+        let label = self.piece.new_label();
+        self.piece.label(label);
+        let (edit, free) = (self.around.edit, self.free(live));
+        let place = self.place(note);
+        self.piece.code(|out| edit.count_marked(place, column, free, out).map(|field| (field, Dest::Counter(note))));
+        if self.has_entry_code(id) {
+            self.piece.jump(edit, Dest::Here(body_of(id)));
+        }
+        for edge in self.joins.edges_to(id) {
+            self.table_ways.push((edge, self.piece_index, label));
+        }
+        Some(label)
     }
 
     fn instructions(&mut self, id: BlockId, block: &Block, next: Option<BlockId>) {
@@ -316,13 +340,17 @@ impl Maker<'_> {
 
     /// Ways through a jump table that something is planned for.
     fn table_edges(&mut self, id: BlockId, offset: u32) {
+        if let (Some(row), Some(note)) = (self.joins.row(id), self.joins.note) {
+            let live = self.func.live_out(id) | self.reads_of_last(id);
+            let (edit, free) = (self.around.edit, self.free(live));
+            let (row_place, note_place) = (self.place(row), self.place(note));
+            self.piece.code_with_two(row, note, |out| edit.mark(row_place, note_place, free, out));
+        }
         let first = self.func.block(id).first_edge();
         for (i, edge) in self.func.successors(id).iter().enumerate() {
             let edge_id = EdgeId(first + i as u32);
-            if edge.kind == EdgeKind::Table
-                && !self.is_at_target(edge_id)
-                && !self.planned(Point::Edge(edge_id)).is_empty()
-            {
+            let is_alone = !self.is_at_target(edge_id) && !self.joins.contains(edge_id);
+            if edge.kind == EdgeKind::Table && is_alone && !self.planned(Point::Edge(edge_id)).is_empty() {
                 let label = self.piece.new_label();
                 self.asides.push(Aside { label, way: Way::Edge(edge_id), from: offset });
                 self.table_ways.push((edge_id, self.piece_index, label));
@@ -353,7 +381,7 @@ impl Maker<'_> {
         self.add(Point::After(last), self.func.live_out(id));
         if let Some(edge) = self.edge_of(id, |kind| matches!(kind, EdgeKind::Fall | EdgeKind::CallReturn)) {
             let to = self.func.edges[edge.0 as usize].to;
-            if next == Some(to) && !self.has_entry_code(to) {
+            if next == Some(to) && !self.has_code_in_front(to) {
                 self.add_unless_at_target(edge);
             } else {
                 self.way(Way::Edge(edge));
@@ -434,6 +462,16 @@ impl Maker<'_> {
         &self.insertions[first..first + count]
     }
 
+    /// Must control that falls into a block jump over what stands in front of it?
+    fn has_code_in_front(&self, block: BlockId) -> bool {
+        self.has_entry_code(block) || self.joins.column(block).is_some()
+    }
+
+    fn reads_of_last(&self, id: BlockId) -> RegSet {
+        let insns = self.around.program.insns(self.func.block(id));
+        insns.last().map_or(RegSet::ALL, |insn| insn.effects.reads)
+    }
+
     fn has_entry_code(&self, block: BlockId) -> bool {
         let mut entries = self.func.entries.iter().enumerate().filter(|(_, entry)| **entry == block);
         entries.any(|(i, _)| !self.planned(Point::Entry(i as u32)).is_empty())
@@ -454,24 +492,33 @@ impl Maker<'_> {
         if self.insertions.is_empty() {
             return;
         }
-        let facts = self.around.program.image().isa().facts();
-        // Registers that the function leaves alone may hold what a caller knows it leaves alone.
-        let regs = (self.func.changes | facts.flags).without(live | self.keep);
+        let free = self.free(live);
         let first = self.insertions.partition_point(|insertion| insertion.at < point);
         for i in first..self.insertions.len() {
             let Insertion { at, action: Action::Count(counter) } = self.insertions[i];
             if at != point {
                 break;
             }
-            self.count(counter, Free { regs });
+            self.count(counter, free);
+        }
+    }
+
+    /// What may be overwritten where `live` is needed afterwards.
+    fn free(&self, live: RegSet) -> Free {
+        let facts = self.around.program.image().isa().facts();
+        // Registers that the function leaves alone may hold what a caller knows it leaves alone.
+        Free { regs: (self.func.changes | facts.flags).without(live | self.keep) }
+    }
+
+    fn place(&self, counter: CounterId) -> Counter {
+        match self.around.counters {
+            Counters::Shared => Counter::Shared,
+            Counters::PerThread { base } => Counter::PerThread(base + 8 * counter.0),
         }
     }
 
     fn count(&mut self, counter: CounterId, free: Free) {
-        let place = match self.around.counters {
-            Counters::Shared => Counter::Shared,
-            Counters::PerThread { base } => Counter::PerThread(base + 8 * counter.0),
-        };
+        let place = self.place(counter);
         let edit = self.around.edit;
         self.piece.code_with_fields(Dest::Counter(counter), |out, fields| edit.count(place, free, out, fields));
     }

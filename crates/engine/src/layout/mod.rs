@@ -12,6 +12,7 @@
 mod clone;
 mod conventions;
 mod fork;
+mod joins;
 mod map;
 mod patch;
 mod piece;
@@ -25,6 +26,7 @@ use lancet_isa::Svma;
 use lancet_isa::edit::{Edit, EncodeError, OutOfReach, Reach};
 use lancet_isa::runtime::StartUp;
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 
 pub use clone::Counters;
 pub use map::{Aside, MovedPiece, Span};
@@ -33,11 +35,11 @@ pub use run_time::shard_len;
 pub use survey::{Obstacle, Survey};
 
 use crate::plan::Plan;
-use crate::program::{FuncId, Part, Program};
+use crate::program::{EdgeId, FuncId, Part, Program};
 use clone::{Around, FuncClone, Places, body_of};
 use fork::Forks;
+use piece::Label;
 use redirect::Redirect;
-use run_time::RunTimeMaker;
 use tables::Change;
 
 /// Memory pages are no smaller.
@@ -49,8 +51,12 @@ pub enum LayoutError {
     TooFar(#[from] OutOfReach),
     #[error(transparent)]
     Encode(#[from] EncodeError),
+    #[error(transparent)]
+    Unwind(#[from] unwind::UnwindError),
     #[error("the path of the counts file has {len} bytes: that is too long")]
     LongPath { len: usize },
+    #[error("the function at {at}: counters of edges that arrive together are not in rows")]
+    BadRows { at: Svma },
     #[error("the function at {at} cannot be edited: {why}")]
     NotEditable { at: Svma, why: Obstacle },
 }
@@ -66,8 +72,8 @@ pub struct Layout {
 /// What layout needs to know beside the program and the plan.
 pub struct Frame<'a> {
     pub survey: &'a Survey,
-    /// The first address for new code: at the start of a page.
-    pub code_at: Svma,
+    /// The first address for what is new: at the start of a page.
+    pub at: Svma,
     pub keep: Option<Keep<'a>>,
 }
 
@@ -84,65 +90,97 @@ pub struct Keep<'a> {
 }
 
 /// Lays out all functions of the plan.
+///
+/// ```text
+/// data chunk   what the run-time code needs, counters
+/// code chunk   run-time code | clones | unwind tables | notes
+/// ```
 pub fn lay_out(
     program: &Program,
     edit: &'static dyn Edit,
     plan: &Plan,
     frame: &Frame<'_>,
 ) -> Result<Layout, LayoutError> {
-    let forks = if frame.keep.is_some() { Forks::of(program) } else { Forks::default() };
-    let around = Around { program, edit, survey: frame.survey, plan, counters: Counters::Shared, forks: &forks };
     let planned: Vec<FuncId> = plan.funcs().map(|(id, _)| id).collect();
     for id in &planned {
         if let Some(why) = frame.survey.obstacle(*id) {
             return Err(LayoutError::NotEditable { at: program.func(*id).entry, why: why.clone() });
         }
     }
-    let run_time = frame.keep.map(|keep| RunTimeMaker::new(edit, frame.code_at, keep, plan.counters())).transpose()?;
-    let clones_at = run_time.as_ref().map_or(frame.code_at, |maker| maker.code_end());
-    let clones: Vec<FuncClone> =
+    let forks = if frame.keep.is_some() { Forks::of(program) } else { Forks::default() };
+    let around = Around { program, edit, survey: frame.survey, plan, counters: Counters::Shared, forks: &forks };
+    let mut layout = Layout::default();
+    let mut code = CodeChunk { at: frame.at, bytes: Vec::new(), edit };
+    let (mut counters, mut forked) = (frame.at, frame.at);
+    if let Some(keep) = &frame.keep {
+        let made = run_time::make(edit, frame.at, keep, plan.counters())?;
+        layout.patch.chunks.push(made.data);
+        layout.patch.start_up = Some(made.start_up);
+        (counters, forked) = (made.counters, made.forked);
+        code = CodeChunk { at: made.code_at, bytes: made.code, edit };
+    }
+
+    let clones: Result<Vec<FuncClone>, LayoutError> =
         planned.par_iter().filter_map(|id| plan.of(*id).map(|plan| clone::make(&around, *id, plan))).collect();
-    let (addresses, clones_end) = assign(&clones, clones_at);
-    let tables_at = Svma(clones_end.0.next_multiple_of(16));
-    let notes_at = tables_at;
-    let notes = frame.keep.map_or(&[][..], |keep| keep.notes);
-    let data_at = Svma((notes_at.0 + notes.len() as u64).next_multiple_of(PAGE));
+    let clones = clones?;
+    let addresses = assign(&clones, code.end());
     let mut clone_of = vec![u32::MAX; program.funcs().len()];
     clones.iter().enumerate().for_each(|(i, clone)| clone_of[clone.id.0 as usize] = i as u32);
-    let mut layout = Layout::default();
-    let mut code = Vec::with_capacity((data_at - frame.code_at) as usize);
-    let (mut counters, mut forked) = (data_at, data_at);
-    if let Some(maker) = &run_time {
-        let made = maker.make(data_at, &mut code)?;
-        (counters, forked) = (made.counters, made.forked);
-        layout.patch.start_up = Some(made.start_up);
-        layout.patch.chunks.push(made.data);
-    }
     let places = Places { clones: &clones, clone_of: &clone_of, addresses: &addresses, counters, forked, program };
     let emitted: Result<Vec<_>, OutOfReach> =
         (0..clones.len()).into_par_iter().map(|i| clone::emit(&around, &places, i)).collect();
     let mut pieces: Vec<(MovedPiece, Vec<u8>)> = emitted?.into_iter().flatten().collect();
     pieces.sort_by_key(|(piece, _)| piece.new_start);
-    let pad_to = |at: Svma, code: &mut Vec<u8>| edit.pad((at - frame.code_at) as usize - code.len(), code);
-    for (piece, bytes) in &pieces {
-        pad_to(piece.new_start, &mut code);
-        code.extend_from_slice(bytes);
+    for (piece, bytes) in pieces {
+        code.put(piece.new_start, &bytes);
+        layout.pieces.push(piece);
     }
-    pad_to(notes_at, &mut code);
-    code.extend_from_slice(notes);
-    let part = |start, end| Part { start, end };
-    let mut sections = vec![(".lancet.text", part(frame.code_at, clones_end))];
-    sections.push((NOTES_SECTION, part(notes_at, notes_at + notes.len() as u64)));
+    let mut sections = vec![(".lancet.text", Part { start: code.at, end: code.end() })];
+
+    let tables_at = code.aligned_end();
+    if let Some(tables) = unwind::tables(program.image(), &layout.pieces, tables_at)? {
+        code.put(tables_at, &tables.bytes);
+        sections.push((".gcc_except_table", tables.lsdas));
+        sections.push((".eh_frame", tables.eh_frame));
+        sections.push((".eh_frame_hdr", tables.eh_frame_hdr));
+        layout.patch.eh_frame_hdr = Some(tables.eh_frame_hdr);
+    }
+    if let Some(keep) = &frame.keep {
+        let start = code.aligned_end();
+        code.put(start, keep.notes);
+        sections.push((NOTES_SECTION, Part { start, end: code.end() }));
+    }
     let sections = sections.into_iter().filter(|(_, range)| range.size() > 0);
     layout.patch.sections.extend(sections.map(|(name, range)| NewSection { name, range }));
-    layout.pieces = pieces.into_iter().map(|(piece, _)| piece).collect();
-    layout.patch.chunks.push(Chunk { at: frame.code_at, bytes: code, kind: ChunkKind::Code });
+    layout.patch.chunks.push(Chunk { at: code.at, bytes: code.bytes, kind: ChunkKind::Code });
     layout.patch.symbols = symbols(program, &layout.pieces);
     for id in &planned {
         redirect(&around, &places, *id, &mut layout.patch)?;
         tables(&around, &places, *id, &mut layout.patch)?;
     }
     Ok(layout)
+}
+
+/// New code that grows, with padding in between.
+struct CodeChunk {
+    at: Svma,
+    bytes: Vec<u8>,
+    edit: &'static dyn Edit,
+}
+
+impl CodeChunk {
+    fn end(&self) -> Svma {
+        self.at + self.bytes.len() as u64
+    }
+
+    fn aligned_end(&self) -> Svma {
+        Svma(self.end().0.next_multiple_of(16))
+    }
+
+    fn put(&mut self, at: Svma, bytes: &[u8]) {
+        self.edit.pad((at - self.end()) as usize, &mut self.bytes);
+        self.bytes.extend_from_slice(bytes);
+    }
 }
 
 /// The section of the output that has [`Keep::notes`].
@@ -164,8 +202,8 @@ fn symbols(program: &Program, pieces: &[MovedPiece]) -> Vec<NewSymbol> {
     pieces.par_iter().filter_map(name).collect()
 }
 
-/// Addresses of all pieces by clone, in the order of the old code, and where they end.
-fn assign(clones: &[FuncClone], start: Svma) -> (Vec<Vec<Svma>>, Svma) {
+/// Addresses of all pieces by clone, in the order of the old code.
+fn assign(clones: &[FuncClone], start: Svma) -> Vec<Vec<Svma>> {
     let mut order: Vec<(Svma, usize, usize)> = Vec::new();
     for (i, clone) in clones.iter().enumerate() {
         order.extend(clone.pieces.iter().enumerate().map(|(j, piece)| (piece.old.start, i, j)));
@@ -179,7 +217,7 @@ fn assign(clones: &[FuncClone], start: Svma) -> (Vec<Vec<Svma>>, Svma) {
         addresses[i][j] = at;
         at = at + u64::from(piece.code.len());
     }
-    (addresses, at)
+    addresses
 }
 
 /// Jumps in the old text to the clone of a function.
@@ -225,10 +263,11 @@ fn tables(around: &Around<'_>, places: &Places<'_>, id: FuncId, patch: &mut Patc
     let clone = places.clone_of[id.0 as usize] as usize;
     let func = around.program.func(id);
     let cloned = &places.clones[clone];
+    let ways: FxHashMap<EdgeId, (u32, Label)> =
+        cloned.table_ways.iter().map(|(edge, piece, label)| (*edge, (*piece, *label))).collect();
     for entry in &editable.tables {
-        let way = cloned.table_ways.iter().find(|(edge, _, _)| *edge == entry.edge);
-        let to = match way {
-            Some((_, piece, label)) => places.label(clone, *piece, *label),
+        let to = match ways.get(&entry.edge) {
+            Some((piece, label)) => places.label(clone, *piece, *label),
             None => {
                 cloned.piece_of(func, entry.block).and_then(|piece| places.label(clone, piece, body_of(entry.block)))
             }

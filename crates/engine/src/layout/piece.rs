@@ -148,6 +148,19 @@ impl Piece {
         self.grown(start);
     }
 
+    /// Adds what `write` appends; the fields that it gives lead to two counters.
+    pub fn code_with_two(
+        &mut self,
+        first: CounterId,
+        second: CounterId,
+        write: impl FnOnce(&mut Vec<u8>) -> [Option<Field>; 2],
+    ) {
+        let start = self.bytes.len();
+        let fields = write(&mut self.bytes).into_iter().zip([first, second]);
+        self.fixups.extend(fields.filter_map(|(field, to)| Some(Fixup { field: field?, to: Dest::Counter(to) })));
+        self.grown(start);
+    }
+
     fn grown(&mut self, start: usize) {
         let more = (self.bytes.len() - start) as u32;
         match self.items.last_mut() {

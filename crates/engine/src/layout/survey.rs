@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use super::conventions;
 use super::redirect::{Finder, Redirect};
 use super::tables::{self, TableEdit, TableOwners};
+use super::unwind;
 use crate::program::{EdgeId, FoundBy, Func, FuncId, Problem, Program};
 
 /// Why a function is left alone.
@@ -29,7 +30,9 @@ pub enum Obstacle {
     #[error("its frame is a signal's")]
     SignalFrame,
     #[error("its unwind table cannot be moved: {0}")]
-    Unwind(String),
+    Unwind(#[from] unwind::Obstacle),
+    #[error("it makes calls, and no unwind table describes its frames as others' are: who walks them may go by address")]
+    NoFrame,
     #[error("its block at {at} is outside of it")]
     Scattered { at: Svma },
     #[error("the jump table at {at} belongs to another function, too")]
@@ -135,10 +138,20 @@ impl Candidate {
 }
 
 fn check_frames(program: &Program, func: &Func) -> Result<(), Obstacle> {
+    let image = program.image();
     for part in &func.parts {
-        let Some(fde) = program.image().fde_at(part.start) else { continue };
+        let Some(fde) = image.fde_at(part.start) else {
+            // Run-time systems of some languages know their own frames by return addresses, which move.
+            if !func.calls.is_empty() && image.fdes().len() > program.funcs().len() / 2 {
+                return Err(Obstacle::NoFrame);
+            }
+            continue;
+        };
         if fde.signal_frame {
             return Err(Obstacle::SignalFrame);
+        }
+        if let Some(obstacle) = unwind::obstacle(image, fde) {
+            return Err(obstacle.into());
         }
     }
     Ok(())

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use super::patch::{Overwrite, Repoint};
 use super::survey::Obstacle;
 use crate::image::{Image, RelocKind};
-use crate::program::{BlockId, Bound, Edge, EdgeId, EdgeKind, Func, FuncId, JumpTable, Program};
+use crate::program::{BlockId, Bound, EdgeId, EdgeKind, Func, FuncId, JumpTable, Program};
 
 /// A change of one entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,13 +117,15 @@ fn joined(func: &Func, edits: &[TableEdit], old_targets: &[Svma]) -> Vec<EdgeId>
             joined.extend(users.iter().map(|edit| edit.edge));
         }
     }
-    for target in old_targets {
-        let arrives = |edge: &(usize, &Edge)| edge.1.kind == EdgeKind::Table && func.block(edge.1.to).start == *target;
-        let edges: Vec<EdgeId> = func.edges.iter().enumerate().filter(arrives).map(|(i, _)| EdgeId(i as u32)).collect();
+    let is_old = |edge: &&(BlockId, EdgeId)| old_targets.binary_search(&func.block(edge.0).start).is_ok();
+    let through_tables = func.edges.iter().enumerate().filter(|(_, edge)| edge.kind == EdgeKind::Table);
+    let mut arrivals: Vec<(BlockId, EdgeId)> = through_tables.map(|(i, edge)| (edge.to, EdgeId(i as u32))).collect();
+    arrivals.sort_unstable();
+    let arrivals: Vec<(BlockId, EdgeId)> = arrivals.iter().filter(is_old).copied().collect();
+    for ways in arrivals.chunk_by(|a, b| a.0 == b.0) {
         // An entry by the same address is another way to it.
-        let is_entry = func.entries.iter().any(|entry| func.block(*entry).start == *target);
-        if edges.len() > 1 || is_entry {
-            joined.extend(edges);
+        if ways.len() > 1 || func.entries.contains(&ways[0].0) {
+            joined.extend(ways.iter().map(|(_, edge)| *edge));
         }
     }
     joined.sort_unstable();

@@ -45,6 +45,10 @@ pub struct Insertion {
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct FuncPlan {
     pub insertions: Vec<Insertion>,
+    /// Where to remember which jump was taken, for edges that arrive together
+    /// ([`Survey::joined`](crate::layout::Survey::joined)). Their counters are rows: those of the edges out of one
+    /// block are consecutive, and the edges to one target have the same place in each row.
+    pub note: Option<CounterId>,
 }
 
 impl FuncPlan {

@@ -59,27 +59,52 @@ impl Edit for X86_64 {
     }
 
     fn count(&self, counter: Counter, free: Free, out: &mut Vec<u8>, fields: &mut Vec<Field>) {
-        // `inc` leaves the carry alone.
-        let changed = FACTS.flags.without(RegSet::of(Reg(super::facts::CF)).union(RegSet::of(Reg(super::facts::DF))));
-        if changed.without(free.regs).is_empty() {
+        if flags_are_free(free) {
             fields.extend(access(counter, &[0xff], 0, out));
             return;
         }
-        let dead = SCRATCH.into_iter().find(|reg| free.regs.contains(Reg(*reg)));
-        let through = dead.unwrap_or(SCRATCH[0]);
-        if dead.is_none() {
-            out.extend(BELOW_RED_ZONE);
-            out.push(0x50 | through);
+        with_registers(free, out, |out, [through]| {
+            fields.extend(access(counter, &[0x8b], through, out));
+            add_one(through, out);
+            fields.extend(access(counter, &[0x89], through, out));
+        });
+    }
+
+    fn mark(&self, row: Counter, note: Counter, free: Free, out: &mut Vec<u8>) -> [Option<Field>; 2] {
+        with_registers(free, out, |out, [through]| match row {
+            Counter::Shared => [access(row, &[0x8d], through, out), access(note, &[0x89], through, out)],
+            Counter::PerThread(offset) => {
+                // mov reg32, imm32
+                out.extend(Some(0x41).filter(|_| through >= 8));
+                out.push(0xb8 | through & 7);
+                out.extend(offset.to_le_bytes());
+                [None, access(note, &[0x89], through, out)]
+            }
+        })
+    }
+
+    fn count_marked(&self, note: Counter, column: u32, free: Free, out: &mut Vec<u8>) -> Option<Field> {
+        let per_thread = matches!(note, Counter::PerThread(_));
+        // With the row in `base`, and `reg` in the other field.
+        let in_row = |out: &mut Vec<u8>, opcode: u8, base: u8, reg: u8| {
+            out.extend(Some(0x65).filter(|_| per_thread));
+            out.extend([0x48 | (reg >> 3) << 2 | base >> 3, opcode, 0x80 | (reg & 7) << 3 | base & 7]);
+            out.extend((8 * column).to_le_bytes());
+        };
+        if flags_are_free(free) {
+            return with_registers(free, out, |out, [base]| {
+                let field = access(note, &[0x8b], base, out);
+                in_row(out, 0xff, base, 0);
+                field
+            });
         }
-        fields.extend(access(counter, &[0x8b], through, out));
-        // lea reg, [reg + 1]
-        let high = through >> 3;
-        out.extend([0x48 | high << 2 | high, 0x8d, 0x40 | (through & 7) << 3 | through & 7, 1]);
-        fields.extend(access(counter, &[0x89], through, out));
-        if dead.is_none() {
-            out.push(0x58 | through);
-            out.extend(ABOVE_RED_ZONE);
-        }
+        with_registers(free, out, |out, [base, through]| {
+            let field = access(note, &[0x8b], base, out);
+            in_row(out, 0x8b, base, through);
+            add_one(through, out);
+            in_row(out, 0x89, base, through);
+            field
+        })
     }
 
     fn check_fork(&self, out: &mut Vec<u8>) -> Field {
@@ -126,6 +151,46 @@ impl Edit for X86_64 {
             left -= nop.len();
         }
     }
+}
+
+/// May `inc` be used? It leaves the carry alone.
+fn flags_are_free(free: Free) -> bool {
+    let changed = FACTS.flags.without(RegSet::of(Reg(super::facts::CF)).union(RegSet::of(Reg(super::facts::DF))));
+    changed.without(free.regs).is_empty()
+}
+
+/// Code that uses registers: dead ones, or others that are saved around it, below the red zone.
+fn with_registers<const N: usize, R>(
+    free: Free,
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>, [u8; N]) -> R,
+) -> R {
+    let (dead, live): (Vec<u8>, Vec<u8>) = SCRATCH.into_iter().partition(|reg| free.regs.contains(Reg(*reg)));
+    let mut chosen = [0; N];
+    chosen.iter_mut().zip(dead.iter().chain(&live)).for_each(|(place, reg)| *place = *reg);
+    let saved = &chosen[dead.len().min(N)..];
+    if !saved.is_empty() {
+        out.extend(BELOW_RED_ZONE);
+    }
+    for reg in saved {
+        out.extend(Some(0x41).filter(|_| *reg >= 8));
+        out.push(0x50 | reg & 7);
+    }
+    let result = write(out, chosen);
+    for reg in saved.iter().rev() {
+        out.extend(Some(0x41).filter(|_| *reg >= 8));
+        out.push(0x58 | reg & 7);
+    }
+    if !saved.is_empty() {
+        out.extend(ABOVE_RED_ZONE);
+    }
+    result
+}
+
+/// `lea reg, [reg + 1]`: leaves the flags alone.
+fn add_one(reg: u8, out: &mut Vec<u8>) {
+    let high = reg >> 3;
+    out.extend([0x48 | high << 2 | high, 0x8d, 0x40 | (reg & 7) << 3 | reg & 7, 1]);
 }
 
 fn movable(decoder: &Decoder<'_>, insn: &Instruction) -> Movable {

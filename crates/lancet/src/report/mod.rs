@@ -11,11 +11,13 @@
 //! | [`disasm`] | a function's instructions by block |
 //! | [`raw`] | the instructions of a memory dump |
 //! | [`profile`], [`diff`] | where time is spent, and what changed |
+//! | [`counts`] | how often everything ran |
 //! | [`drawing`], [`layout`], [`dot`] | pictures of a control-flow graph |
 //! | [`sim`] | what a simulated run came to |
 //! | [`words`], [`text`], [`json`] | what they share |
 
 pub mod cfg;
+pub mod counts;
 pub mod diff;
 pub mod disasm;
 pub mod dot;

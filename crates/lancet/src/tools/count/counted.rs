@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use lancet_engine::image::Image;
 use lancet_engine::layout::NOTES_SECTION;
-use lancet_engine::program::{BlockId, FuncId, Program};
+use lancet_engine::program::{BlockId, FoundBy, FuncId, Program};
 use rayon::prelude::*;
 
 use super::file::{CountsFile, fingerprint};
 use super::notes::{NotedFunc, Notes};
-use super::{Counts, FlowError, Solver};
+use super::{Counts, FlowError, Slot, Solver};
 use crate::Error;
 
 /// Exact counts of the edited functions of a program.
@@ -28,13 +28,34 @@ impl Counted {
     /// Reads the counts that a rewritten program left in a file. `program` says where the rewritten program is now, if
     /// not where it was written to; `original` the same of the program that it was made from.
     pub fn open(counts: &Path, program: Option<&Path>, original: Option<&Path>) -> Result<Counted, Error> {
-        let file = CountsFile::read(counts)?;
+        Counted::read(CountsFile::read(counts)?, counts, program, original)
+    }
+
+    /// As [`open`](Counted::open), for several files. Those of the same rewritten program are added up; each program has
+    /// one result, in the order of the files.
+    pub fn open_all(
+        counts: &[impl AsRef<Path>],
+        program: Option<&Path>,
+        original: Option<&Path>,
+    ) -> Result<Vec<Counted>, Error> {
+        let mut files: Vec<(CountsFile, &Path)> = Vec::new();
+        for path in counts.iter().map(AsRef::as_ref) {
+            let file = CountsFile::read(path)?;
+            match files.iter_mut().find(|(known, _)| known.fingerprint == file.fingerprint) {
+                Some((known, _)) => known.add(&file),
+                None => files.push((file, path)),
+            }
+        }
+        files.into_iter().map(|(file, path)| Counted::read(file, path, program, original)).collect()
+    }
+
+    fn read(file: CountsFile, from: &Path, program: Option<&Path>, original: Option<&Path>) -> Result<Counted, Error> {
         let rewritten = Image::open(program.unwrap_or(&file.program))?;
         let section = rewritten.section(NOTES_SECTION);
         let bytes = section.and_then(|section| rewritten.bytes(section.svma, section.size)).unwrap_or_default();
         let notes = Notes::from_bytes(bytes).ok_or_else(|| Error::NoNotes { name: rewritten.name().to_owned() })?;
         if fingerprint(bytes) != file.fingerprint {
-            let counts = counts.display().to_string();
+            let counts = from.display().to_string();
             return Err(Error::OtherCounts { counts, program: rewritten.name().to_owned() });
         }
         let original = original.unwrap_or(Path::new(&notes.original.path));
@@ -75,6 +96,17 @@ impl Counted {
         counts.filter_map(|(id, counts)| Some((id, counts.as_ref()?)))
     }
 
+    /// The file that was counted, before it was rewritten.
+    pub fn name(&self) -> &str {
+        self.program.image().name()
+    }
+
+    /// Functions whose code is there and has no counts. Stubs to other objects are never counted.
+    pub fn left_alone(&self) -> impl Iterator<Item = FuncId> {
+        let uncounted = (0..).map(FuncId).zip(&self.counts).filter(|(_, counts)| counts.is_none());
+        uncounted.map(|(id, _)| id).filter(|id| self.program.func(*id).found_by != FoundBy::Plt)
+    }
+
     /// Instructions that a block executed.
     pub fn block_instructions(&self, id: FuncId, block: BlockId) -> u64 {
         let count = self.counts(id).and_then(|counts| counts.blocks.get(block.0 as usize)).copied().unwrap_or(0);
@@ -84,6 +116,11 @@ impl Counted {
     /// Instructions that a function itself executed.
     pub fn func_instructions(&self, id: FuncId) -> u64 {
         self.program.func(id).block_ids().map(|block| self.block_instructions(id, block)).sum()
+    }
+
+    /// How often a function was entered at its beginning.
+    pub fn calls(&self, id: FuncId) -> u64 {
+        self.counts(id).map_or(0, |counts| counts.of(Slot::Entry(0)))
     }
 
     /// Instructions that all counted functions executed.

@@ -75,6 +75,14 @@ impl CountsFile {
         CountsFile::parse(&bytes).map_err(|what| CountsError::NotCounts { path: name(), what })
     }
 
+    /// Adds what another file of the same program has.
+    pub fn add(&mut self, other: &CountsFile) {
+        self.shards += other.shards;
+        for (sum, count) in self.counters.iter_mut().zip(&other.counters) {
+            *sum = sum.wrapping_add(*count);
+        }
+    }
+
     fn parse(bytes: &[u8]) -> Result<CountsFile, String> {
         let header = bytes.get(..HEADER_LEN as usize).ok_or("it is shorter than its header")?;
         if &header[..8] != MAGIC {

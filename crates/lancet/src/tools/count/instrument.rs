@@ -2,7 +2,7 @@
 
 use lancet_engine::layout::Survey;
 use lancet_engine::plan::{CounterId, Plan, Point};
-use lancet_engine::program::{BlockId, Func, FuncId, Program};
+use lancet_engine::program::{BlockId, Edge, EdgeId, Func, FuncId, Program};
 use lancet_isa::Flow;
 use rayon::prelude::*;
 
@@ -22,24 +22,33 @@ pub struct CountPlan {
 /// Counts everything in the functions that can be edited. An earlier `profile` of the same program tells which edges
 /// to spare; without one they are estimated.
 pub fn instrument(program: &Program, survey: &Survey, profile: Option<&Counted>) -> CountPlan {
-    let editable: Vec<FuncId> = survey.edited().filter(|id| survey.joined(*id).is_empty()).collect();
+    let editable = survey.edited().filter(|id| are_rows(program.func(*id), survey.joined(*id)));
+    let editable: Vec<FuncId> = editable.collect();
     let place = |(estimator, placer): &mut (Estimator, Placer), id: &FuncId| {
         let func = program.func(*id);
         let estimate = estimator.estimate(func);
         let open = open_blocks(program, func);
-        match profile.and_then(|profile| profile.counts(*id)) {
-            Some(counts) => placer.place(func, &Weights::from_profile(counts, estimate), &open, survey.joined(*id)),
-            None => placer.place(func, estimate, &open, survey.joined(*id)),
-        }
+        let joined = survey.joined(*id);
+        let mut placement = match profile.and_then(|profile| profile.counts(*id)) {
+            Some(counts) => placer.place(func, &Weights::from_profile(counts, estimate), &open, joined),
+            None => placer.place(func, estimate, &open, joined),
+        };
+        // Their counters are rows, so they come last, by edge, which is by source and target.
+        let is_joined = |slot: &Slot| matches!(slot, Slot::Edge(id) if joined.binary_search(id).is_ok());
+        placement.counters.sort_by_key(is_joined);
+        placement
     };
     let scratch = || (Estimator::default(), Placer::with_jump_price(JUMP_PRICE));
     let placements: Vec<Placement> = editable.par_iter().map_init(scratch, place).collect();
     let mut made = CountPlan::default();
     for (id, placement) in editable.into_iter().zip(placements) {
-        let first = made.plan.counters_for(placement.counters.len() as u32);
+        let first = made.plan.counters_for(placement.numbers());
         let planned = made.plan.edit(id);
         for (counter, slot) in (first.0..).map(CounterId).zip(&placement.counters) {
             planned.count(point(*slot), counter);
+        }
+        if !placement.joined.is_empty() {
+            planned.note = Some(CounterId(first.0 + placement.counters.len() as u32));
         }
         made.funcs.push(NotedFunc { entry: program.func(id).entry, first: first.0, placement });
     }
@@ -53,6 +62,13 @@ fn point(slot: Slot) -> Point {
         Slot::Entry(i) => Point::Entry(i),
         Slot::Exit(i) => Point::Exit(i),
     }
+}
+
+/// Do all jumps among joined edges lead to the same targets? Otherwise their counters cannot be told apart.
+fn are_rows(func: &Func, joined: &[EdgeId]) -> bool {
+    let edges: Vec<&Edge> = joined.iter().map(|id| &func.edges[id.0 as usize]).collect();
+    let rows: Vec<&[&Edge]> = edges.chunk_by(|a, b| a.from == b.from).collect();
+    rows.windows(2).all(|pair| pair[0].iter().map(|edge| edge.to).eq(pair[1].iter().map(|edge| edge.to)))
 }
 
 /// Blocks with a system call, in which control may end or begin.

@@ -69,6 +69,11 @@ pub struct Placement {
 }
 
 impl Placement {
+    /// How many numbers it needs: its counters and, for joined edges, a note of which jump was taken.
+    pub fn numbers(&self) -> u32 {
+        self.counters.len() as u32 + u32::from(!self.joined.is_empty())
+    }
+
     /// A counter on every block. It says nothing of edges, so there is nothing to solve: the counters are the counts
     /// of the blocks. For comparison.
     pub fn every_block(func: &Func) -> Placement {

@@ -90,7 +90,7 @@ impl Notes {
                 open: func.open.into_iter().map(BlockId).collect(),
                 joined: func.joined.into_iter().map(EdgeId).collect(),
             };
-            let count = placement.counters.len() as u32;
+            let count = placement.numbers();
             funcs.push(NotedFunc { entry: Svma(func.entry), first, placement });
             first = first.checked_add(count)?;
         }

@@ -1,0 +1,59 @@
+//! How counts are shown: the options that `report` and `count` share.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use lancet::report::counts::{json, summary::Summary};
+use lancet::report::text::Text;
+use lancet::tools::count::Counted;
+
+#[derive(clap::Args)]
+pub struct ReportArgs {
+    /// Show so many functions, loops and branches
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// Write the report to this file
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// The hottest functions and loops, branches by bias
+    Text,
+    /// Every function, block, edge, entry, exit and call
+    Json,
+}
+
+impl ReportArgs {
+    /// Writes to `out`, unless a file was asked for.
+    pub fn write(&self, objects: &[Counted], out: &mut dyn Write, text: &Text) -> anyhow::Result<()> {
+        match &self.output {
+            None => Ok(self.render(objects, out, text)?),
+            Some(path) => {
+                // Whatever the terminal can show, the file is for later.
+                let written = to_file(path, |out| self.render(objects, out, &Text::default()));
+                Ok(written.map_err(|cause| lancet::Error::File { path: path.display().to_string(), cause })?)
+            }
+        }
+    }
+
+    fn render(&self, objects: &[Counted], out: &mut dyn Write, text: &Text) -> io::Result<()> {
+        match if self.json { Format::Json } else { self.format } {
+            Format::Text => Summary::of(objects).write_text(self.top, out, text),
+            Format::Json => json::write(objects, out),
+        }
+    }
+}
+
+fn to_file(path: &Path, render: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = BufWriter::new(File::create(path)?);
+    render(&mut out)?;
+    out.flush()
+}
