@@ -9,17 +9,15 @@
 use std::ops::Range;
 
 use gimli::leb128::write::Leb128;
-use gimli::{DwEhPe, Reader, constants};
+use gimli::{Reader, constants};
 use lancet_isa::Svma;
 use rustc_hash::FxHashSet;
 
-use super::Obstacle;
 use super::draft::{Area, Draft, Target};
 use super::entry::Table;
 use super::pointer::{self, push_uleb};
+use super::{Obstacle, RELATIVE};
 use crate::image::{CallSite, Fde, Image, Lsda, read_encoded};
-
-const LPSTART: DwEhPe = DwEhPe(constants::DW_EH_PE_pcrel.0 | constants::DW_EH_PE_sdata4.0);
 
 /// What the old area of an FDE says.
 pub(super) struct Pads<'a> {
@@ -54,8 +52,8 @@ impl<'a> Pads<'a> {
         let base = match first.filter(|&pad| pad <= start) {
             Some(pad) => {
                 let base = Svma(pad.0.wrapping_sub(1));
-                draft.lsdas.push(LPSTART.0);
-                draft.leave_blank(Area::Lsdas, LPSTART, 4, Target::At(base));
+                draft.lsdas.push(RELATIVE.0);
+                draft.leave_blank(Area::Lsdas, RELATIVE, 4, Target::At(base));
                 base
             }
             None => {
