@@ -118,10 +118,10 @@ impl Moves {
             let begin = self.end;
             if begins {
                 // Something is added in front, mostly little.
-                self.end += match random.below(12) {
-                    0..6 => 0,
-                    6..11 => random.below(30),
-                    _ => random.below(100_000),
+                self.end += match random.below(1000) {
+                    0 => random.below(100_000),
+                    1..500 => random.below(30),
+                    _ => 0,
                 };
                 spans.push(Span { old: insn.at, begin: Svma(begin), body: Svma(self.end) });
             }
