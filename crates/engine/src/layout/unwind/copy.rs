@@ -90,9 +90,10 @@ impl<'a> Copier<'a> {
     /// Changes a copied FDE, which stands `shift` bytes further, and whose CIE now is at `cie_offset`.
     fn fde(&mut self, shift: isize, fde: &Entry<'a>, cie: &Cie<'a>, cie_offset: u32) -> Result<(), UnwindError> {
         let reference = fde.start.at.wrapping_add_signed(shift) - 4;
-        let distance = reference as u64 - u64::from(cie_offset);
+        // Entries keep their order, so a CIE that was in front still is.
+        let distance = (reference as u32).wrapping_sub(cie_offset);
         let field = &mut self.bytes[reference..reference + 4];
-        self.table.endian().write_u32(field, distance as u32);
+        self.table.endian().write_u32(field, distance);
 
         if cie.pc_encoding.application() != constants::DW_EH_PE_pcrel {
             return self.move_pointer(shift, fde.lsda);

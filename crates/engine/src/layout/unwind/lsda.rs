@@ -9,17 +9,15 @@
 use std::ops::Range;
 
 use gimli::leb128::write::Leb128;
-use gimli::{DwEhPe, Reader, constants};
+use gimli::{Reader, constants};
 use lancet_isa::Svma;
 use rustc_hash::FxHashSet;
 
-use super::Obstacle;
 use super::draft::{Area, Draft, Target};
 use super::entry::Table;
 use super::pointer::{self, push_uleb};
+use super::{Obstacle, RELATIVE};
 use crate::image::{CallSite, Fde, Image, Lsda, read_encoded};
-
-const LPSTART: DwEhPe = DwEhPe(constants::DW_EH_PE_pcrel.0 | constants::DW_EH_PE_sdata4.0);
 
 /// What the old area of an FDE says.
 pub(super) struct Pads<'a> {
@@ -27,10 +25,15 @@ pub(super) struct Pads<'a> {
     pub sites: Vec<CallSite>,
     /// The actions that call sites lead to are in so many bytes.
     actions: usize,
-    /// The types that actions lead to, and the lists of types behind them.
-    types: Range<usize>,
+    types: Types,
+}
+
+/// The types that actions lead to, and the lists of types behind them.
+#[derive(Default)]
+struct Types {
+    range: Range<usize>,
     /// Where in the area a type is a relative pointer, and to what.
-    type_pointers: Vec<(usize, Svma)>,
+    pointers: Vec<(usize, Svma)>,
 }
 
 impl<'a> Pads<'a> {
@@ -43,8 +46,8 @@ impl<'a> Pads<'a> {
             sites.push(site);
         }
         let reach = Reach::of(&lsda, &sites).map_err(Obstacle::Pads)?;
-        let (types, type_pointers) = types(table, &lsda, &reach)?;
-        Ok(Some(Pads { lsda, sites, actions: reach.actions, types, type_pointers }))
+        let types = Types::read(table, &lsda, &reach)?;
+        Ok(Some(Pads { lsda, sites, actions: reach.actions, types }))
     }
 
     /// Writes the area for new code at `start`. `sites` say where call sites went, and their pads.
@@ -54,8 +57,8 @@ impl<'a> Pads<'a> {
         let base = match first.filter(|&pad| pad <= start) {
             Some(pad) => {
                 let base = Svma(pad.0.wrapping_sub(1));
-                draft.lsdas.push(LPSTART.0);
-                draft.leave_blank(Area::Lsdas, LPSTART, 4, Target::At(base));
+                draft.lsdas.push(RELATIVE.0);
+                draft.leave_blank(Area::Lsdas, RELATIVE, 4, Target::At(base));
                 base
             }
             None => {
@@ -71,8 +74,8 @@ impl<'a> Pads<'a> {
             push_uleb(&mut coded, site.action);
         }
         let size = Leb128::unsigned(coded.len() as u64);
-        let types_len = self.types_end() - self.types.start;
-        if self.types.is_empty() {
+        let types_len = self.types_end() - self.types.range.start;
+        if self.types.range.is_empty() {
             draft.lsdas.push(constants::DW_EH_PE_omit.0);
         } else {
             draft.lsdas.push(self.lsda.type_encoding.0);
@@ -85,15 +88,15 @@ impl<'a> Pads<'a> {
         let old = self.lsda.whole.slice();
         draft.lsdas.extend_from_slice(&old[self.lsda.actions..][..self.actions]);
         let types = draft.lsdas.len();
-        draft.lsdas.extend_from_slice(&old[self.types.clone()]);
-        for &(at, to) in &self.type_pointers {
-            draft.blank(Area::Lsdas, types + (at - self.types.start), self.lsda.type_encoding, Target::At(to));
+        draft.lsdas.extend_from_slice(&old[self.types.range.clone()]);
+        for &(at, to) in &self.types.pointers {
+            draft.blank(Area::Lsdas, types + (at - self.types.range.start), self.lsda.type_encoding, Target::At(to));
         }
         area
     }
 
     fn types_end(&self) -> usize {
-        self.lsda.types_end.unwrap_or(self.types.start)
+        self.lsda.types_end.unwrap_or(self.types.range.start)
     }
 }
 
@@ -155,29 +158,30 @@ impl Reach {
     }
 }
 
-/// Where the types and the lists behind them are that are reached, and which types are relative pointers.
-fn types(table: &Table<'_>, lsda: &Lsda<'_>, reach: &Reach) -> Result<(Range<usize>, Vec<(usize, Svma)>), Obstacle> {
-    if reach.types == 0 && reach.specifications == 0 {
-        return Ok((0..0, Vec::new()));
-    }
-    let encoding = lsda.type_encoding;
-    let unmovable = Obstacle::Encoding { what: "table of exception types", encoding: encoding.0 };
-    let out_of_bounds = Obstacle::Pads(gimli::Error::OffsetOutOfBounds(reach.types as u64));
-    let size = pointer::size(encoding, lsda.address_size).ok_or(unmovable)?;
-    let end = lsda.types_end.filter(|&end| end <= lsda.whole.len()).ok_or(out_of_bounds)?;
-    let start = reach.types.checked_mul(size).and_then(|bytes| end.checked_sub(bytes)).ok_or(out_of_bounds)?;
-    let mut rest = lsda.whole.range(start..end);
-    let mut pointers = Vec::new();
-    while !rest.is_empty() {
-        let at = rest.offset_from(lsda.whole);
-        let value = read_encoded(&mut rest, encoding, lsda.address_size).map_err(Obstacle::Pads)?;
-        match encoding.application() {
-            // It catches everything.
-            _ if value == 0 => {}
-            constants::DW_EH_PE_pcrel => pointers.push((at, lsda.at + at as u64 + value)),
-            constants::DW_EH_PE_absptr if !table.position_independent => {}
-            _ => return Err(unmovable),
+impl Types {
+    fn read(table: &Table<'_>, lsda: &Lsda<'_>, reach: &Reach) -> Result<Types, Obstacle> {
+        if reach.types == 0 && reach.specifications == 0 {
+            return Ok(Types::default());
         }
+        let encoding = lsda.type_encoding;
+        let unmovable = Obstacle::Encoding { what: "table of exception types", encoding: encoding.0 };
+        let out_of_bounds = Obstacle::Pads(gimli::Error::OffsetOutOfBounds(reach.types as u64));
+        let size = pointer::size(encoding, lsda.address_size).ok_or(unmovable)?;
+        let end = lsda.types_end.filter(|&end| end <= lsda.whole.len()).ok_or(out_of_bounds)?;
+        let start = reach.types.checked_mul(size).and_then(|bytes| end.checked_sub(bytes)).ok_or(out_of_bounds)?;
+        let mut rest = lsda.whole.range(start..end);
+        let mut pointers = Vec::new();
+        while !rest.is_empty() {
+            let at = rest.offset_from(lsda.whole);
+            let value = read_encoded(&mut rest, encoding, lsda.address_size).map_err(Obstacle::Pads)?;
+            match encoding.application() {
+                // It catches everything.
+                _ if value == 0 => {}
+                constants::DW_EH_PE_pcrel => pointers.push((at, lsda.at + at as u64 + value)),
+                constants::DW_EH_PE_absptr if !table.position_independent => {}
+                _ => return Err(unmovable),
+            }
+        }
+        Ok(Types { range: start..end + reach.specifications, pointers })
     }
-    Ok((start..end + reach.specifications, pointers))
 }
