@@ -34,11 +34,26 @@ enum Format {
 impl ReportArgs {
     /// Writes to `out`, unless a file was asked for.
     pub fn write(&self, objects: &[Counted], out: &mut dyn Write, text: &Text) -> anyhow::Result<()> {
+        self.to_place(out, text, |out, text| self.render(objects, out, text))
+    }
+
+    /// Only how many instructions were executed.
+    pub fn write_total(&self, objects: &[Counted], out: &mut dyn Write) -> anyhow::Result<()> {
+        let total: u64 = objects.iter().map(Counted::instructions).sum();
+        self.to_place(out, &Text::default(), |out, _| writeln!(out, "{total} instructions"))
+    }
+
+    fn to_place(
+        &self,
+        out: &mut dyn Write,
+        text: &Text,
+        render: impl FnOnce(&mut dyn Write, &Text) -> io::Result<()>,
+    ) -> anyhow::Result<()> {
         match &self.output {
-            None => Ok(self.render(objects, out, text)?),
+            None => Ok(render(out, text)?),
             Some(path) => {
                 // Whatever the terminal can show, the file is for later.
-                let written = to_file(path, |out| self.render(objects, out, &Text::default()));
+                let written = to_file(path, |out| render(out, &Text::default()));
                 Ok(written.map_err(|cause| lancet::Error::File { path: path.display().to_string(), cause })?)
             }
         }

@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod cfg;
+mod child;
+mod count;
 mod counting;
 mod diff;
 mod disasm;
@@ -53,7 +55,8 @@ Examples:
   lancet cfg /usr/lib/x86_64-linux-gnu/libc.so.6 qsort_r --format svg > qsort.svg
   lancet disasm --pid 1234 malloc
   lancet sim --stats decoder.elf
-  lancet profile --pid 1234 --seconds 5";
+  lancet profile --pid 1234 --seconds 5
+  lancet count gzip -9 file";
 
 #[derive(Subcommand)]
 enum Command {
@@ -65,6 +68,7 @@ enum Command {
     Profile(profile::Args),
     Diff(diff::Args),
     Stat(stat::Args),
+    Count(count::Args),
     Rewrite(rewrite::Args),
     Report(report::Args),
 }
@@ -97,6 +101,10 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Sim(args) => {
             drop(output);
             return sim::run(&args);
+        }
+        Command::Count(args) => {
+            drop(output);
+            return count::run(&args, cli.color);
         }
         Command::Profile(args) => profile::run(args, &mut output)?,
         Command::Diff(args) => diff::run(args, &mut output)?,

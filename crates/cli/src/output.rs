@@ -1,7 +1,9 @@
 //! Standard output: buffered, with colours and a width if it is a terminal.
 
-use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::io::{self, BufWriter, StdoutLock, Write};
+use std::os::fd::AsFd;
 
+use anstream::stream::RawStream;
 use lancet::report::text::{Palette, Text};
 
 #[derive(Clone, Copy, Default, clap::ValueEnum)]
@@ -21,18 +23,23 @@ pub struct Output {
 impl Output {
     pub fn new(color: WhenColor) -> Output {
         let stdout = io::stdout();
-        let colours = match color {
-            WhenColor::Always => true,
-            WhenColor::Never => false,
-            WhenColor::Auto => anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never,
-        };
-        let palette = if colours { Palette::colours() } else { Palette::default() };
-        let terminal = stdout.is_terminal().then(terminal_size::terminal_size).flatten();
-        let width = terminal.map(|(width, _)| usize::from(width.0));
-        Output { out: BufWriter::with_capacity(1 << 16, stdout.lock()), text: Text { palette, width } }
+        let text = text_for(&stdout, color);
+        Output { out: BufWriter::with_capacity(1 << 16, stdout.lock()), text }
     }
 
     pub fn finish(&mut self) -> io::Result<()> {
         self.out.flush()
     }
+}
+
+/// How to write text to standard output or standard error.
+pub fn text_for<S: RawStream + AsFd>(stream: &S, color: WhenColor) -> Text {
+    let colours = match color {
+        WhenColor::Always => true,
+        WhenColor::Never => false,
+        WhenColor::Auto => anstream::AutoStream::choice(stream) != anstream::ColorChoice::Never,
+    };
+    let palette = if colours { Palette::colours() } else { Palette::default() };
+    let terminal = stream.is_terminal().then(|| terminal_size::terminal_size_of(stream)).flatten();
+    Text { palette, width: terminal.map(|(width, _)| usize::from(width.0)) }
 }

@@ -24,7 +24,7 @@ pub struct Args {
     /// What to add
     #[arg(long, value_name = "TOOL", value_enum, default_value_t)]
     tool: Tool,
-    /// Where the program shall leave its counts; %p in it is the process id
+    /// Where the program shall leave its counts; %p in it is the process id, %n a number of this OUT
     #[arg(long, value_name = "PATH")]
     counts: Option<String>,
     /// Edit only functions whose name matches this regular expression

@@ -21,6 +21,8 @@ use crate::addr::Svma;
 pub const HEADER_LEN: u64 = 4096;
 /// So many bytes of the header must agree.
 pub const IDENTITY_LEN: u64 = 64;
+/// Where in the header the 8 bytes are whose hexadecimal digits `%n` in a path stands for.
+pub const NAME_AT: u64 = 32;
 /// Bytes of a shard in front of its first counter.
 pub const SHARD_HEADER_LEN: u64 = 64;
 /// The longest path of a counts file, with its end.
@@ -44,7 +46,7 @@ pub struct RunTimePlaces {
     pub at: Svma,
     /// What the header of the file must be.
     pub header: Svma,
-    /// The path of the file, `%p` in it for the process id; writable.
+    /// The path of the file, `%p` in it for the process id, `%n` for digits that tell one program from another; writable.
     pub path: Svma,
     /// The first shard: page-aligned, writable.
     pub shard: Svma,

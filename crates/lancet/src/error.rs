@@ -34,6 +34,10 @@ pub enum Error {
     NoNotes { name: String },
     #[error("{counts}: these are not counts of {program}")]
     OtherCounts { counts: String, program: String },
+    #[error("{program}: it left no counts")]
+    NoCounts { program: String },
+    #[error("{program}: its libraries are not known: {interpreter}: {cause}")]
+    NoLibraries { program: String, interpreter: String, cause: String },
     #[error("{path}: it has changed since it was rewritten")]
     Changed { path: String },
     #[error("{subject}: no function {query}{}", suggestion(near))]

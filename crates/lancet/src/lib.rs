@@ -43,6 +43,7 @@
 //! [`bias`](Object::bias) of its object.
 #![forbid(unsafe_code)]
 
+pub mod counting;
 mod error;
 pub mod lookup;
 pub mod names;

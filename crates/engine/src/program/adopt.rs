@@ -6,7 +6,7 @@
 //! conditional jump and is not aligned as functions are (or follows another part without a gap).
 
 use super::FoundBy;
-use super::discover::{Discovery, NONE, Outflow, OutflowKind, Region};
+use super::discover::{Discovery, Outflow, OutflowKind, Region};
 use crate::image::Image;
 
 /// How a region is reached from others.
@@ -33,7 +33,7 @@ impl Discovery<'_> {
         }
         let mut parts: Vec<(u32, Region)> = Vec::new();
         let mut functions: Vec<Region> = Vec::with_capacity(owners.len());
-        let mut place = vec![NONE; owners.len()];
+        let mut place = vec![0; owners.len()];
         for (i, region) in std::mem::take(&mut self.regions).into_iter().enumerate() {
             if owners[i] as usize == i {
                 place[i] = functions.len() as u32;

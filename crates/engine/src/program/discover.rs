@@ -10,17 +10,18 @@
 //! After that, [parts](super::adopt) that stand elsewhere join their function, and jumps that are still open are
 //! looked at again with all that is known by then.
 
+use std::ops::Range;
+
 use lancet_isa::{Svma, Target};
 use rayon::prelude::*;
 
 use super::func::{FoundBy, Part};
+use super::index::Index;
 use super::jump_tables::Bound;
-use super::noreturn::is_noreturn_name;
+use super::noreturn::{Links, is_noreturn_name};
 use super::region::{self, End, RegionBlock, RegionCfg, RegionSpec, Scratch, Surroundings};
 use super::seeds::{self, Seed};
 use crate::image::{Cfa, Image};
-
-pub(super) const NONE: u32 = u32::MAX;
 
 /// How many functions on either side are asked for the data that they mention.
 const NEIGHBOURS: usize = 64;
@@ -42,8 +43,8 @@ pub(super) struct Region {
     /// Where other regions jump into the middle of this one.
     pub(super) entries: Vec<Svma>,
     pub(super) cfg: RegionCfg,
-    /// For each block that ends in a direct call: the region called.
-    pub(super) callees: Vec<u32>,
+    /// See [`Links`].
+    pub(super) links: Links,
     /// For each block: can it run?
     pub(super) reached: Vec<bool>,
     /// For each block: does the call that it ends in return?
@@ -63,20 +64,32 @@ impl Region {
     fn new(image: &Image, seed: &Seed, limit: Svma) -> Region {
         let end = seed.end.unwrap_or(limit).min(limit).max(seed.start + 1);
         Region {
-            parts: vec![Part { start: seed.start, end }],
             exact: seed.end.is_some(),
             found_by: seed.found_by,
             part: seed.part,
             referenced: seed.referenced,
+            named_noreturn: named_noreturn(image, seed),
+            ..Region::of_parts(vec![Part { start: seed.start, end }])
+        }
+    }
+
+    /// Of which nothing else is known yet.
+    pub(super) fn of_parts(parts: Vec<Part>) -> Region {
+        Region {
+            parts,
+            exact: false,
+            found_by: FoundBy::Pointer,
+            part: false,
+            referenced: false,
             pads: Vec::new(),
             entries: Vec::new(),
             cfg: RegionCfg::default(),
-            callees: Vec::new(),
+            links: Links::default(),
             reached: Vec::new(),
             returning: Vec::new(),
             noreturn: false,
             was_noreturn: false,
-            named_noreturn: named_noreturn(image, seed),
+            named_noreturn: false,
             dirty: true,
             fresh: true,
         }
@@ -91,10 +104,8 @@ impl Region {
     }
 
     /// Where control may enter.
-    pub(super) fn all_entries(&self) -> Vec<Svma> {
-        let mut all = vec![self.start()];
-        all.extend(self.pads.iter().chain(&self.entries));
-        all
+    pub(super) fn all_entries(&self) -> impl Iterator<Item = Svma> {
+        [self.start()].into_iter().chain(self.pads.iter().chain(&self.entries).copied())
     }
 
     /// Where the code of the main part ends, which is before its `end` if that is only a guess.
@@ -123,11 +134,10 @@ pub(super) struct Discovery<'a> {
     pub(super) image: &'a Image,
     /// By start.
     pub(super) regions: Vec<Region>,
-    /// Every part of every region, by address.
-    index: Vec<(Part, u32)>,
+    pub(super) index: Index,
     /// Where jump tables start: no other goes on past one.
     stops: Vec<Svma>,
-    /// Regions have other numbers than when their callees were looked up.
+    /// Regions have other numbers than when they were linked.
     pub(super) renumbered: bool,
 }
 
@@ -149,7 +159,8 @@ pub(super) enum OutflowKind {
 }
 
 pub(super) fn discover(image: &Image) -> Discovery<'_> {
-    let mut found = Discovery { image, regions: Vec::new(), index: Vec::new(), stops: Vec::new(), renumbered: true };
+    let mut found =
+        Discovery { image, regions: Vec::new(), index: Index::default(), stops: Vec::new(), renumbered: true };
     found.plant(seeds::collect(image));
     found.enter_landing_pads();
     found.rounds();
@@ -168,18 +179,12 @@ pub(super) fn discover(image: &Image) -> Discovery<'_> {
 impl Discovery<'_> {
     /// The region that an address is in.
     pub(super) fn containing(&self, at: Svma) -> Option<usize> {
-        let i = self.index.partition_point(|(part, _)| part.start <= at).checked_sub(1)?;
-        let (part, region) = &self.index[i];
-        part.contains(at).then_some(*region as usize)
+        self.index.containing(at)
     }
 
     pub(super) fn reindex(&mut self) {
         self.renumbered = true;
-        self.index.clear();
-        for (i, region) in self.regions.iter().enumerate() {
-            self.index.extend(region.parts.iter().map(|part| (*part, i as u32)));
-        }
-        self.index.sort_by_key(|(part, _)| part.start);
+        self.index = Index::new(&self.regions);
     }
 
     /// Adds regions for seeds; regions that one falls into end before it.
@@ -250,7 +255,7 @@ impl Discovery<'_> {
         let around = Surroundings { image, outside_target: &outside_target, returns: &returns, stops: &self.stops };
         let mut dirty: Vec<&mut Region> = self.regions.iter_mut().filter(|region| region.dirty).collect();
         dirty.par_iter_mut().for_each_init(Scratch::default, |scratch, region| {
-            let entries = region.all_entries();
+            let entries: Vec<Svma> = region.all_entries().collect();
             region.cfg = region::analyse(&around, &RegionSpec { parts: &region.parts, entries: &entries }, scratch);
             region.dirty = false;
             region.fresh = true;
@@ -350,16 +355,42 @@ impl Discovery<'_> {
     /// Data that code mentions and that an open table seems to run into. The data of one source file stands together,
     /// as its code does, so only the functions around are asked.
     fn data_behind_open_tables(&self) -> Vec<Svma> {
-        let mut found = Vec::new();
+        // With the number of their region; sorted by it.
+        let mut open: Vec<(usize, Range<Svma>)> = Vec::new();
         for (i, region) in self.regions.iter().enumerate() {
             for table in region.cfg.tables.iter().filter(|table| table.bound == Bound::Content) {
                 let end = table.at + table.targets.len() as u64 * u64::from(table.entry_bytes);
-                let around = i.saturating_sub(NEIGHBOURS)..(i + NEIGHBOURS).min(self.regions.len());
-                found.extend(self.constants_in_code(around, &|at| at > table.at && at < end));
+                open.push((i, table.at + 1..end));
             }
         }
-        found
+        let around = |(i, region): (usize, &Region)| {
+            let first = open.partition_point(|(of, _)| of + NEIGHBOURS <= i);
+            let behind = open.partition_point(|(of, _)| *of <= i + NEIGHBOURS);
+            let near = &open[first..behind];
+            if near.is_empty() {
+                return Vec::new();
+            }
+            let near = union(near.iter().map(|(_, range)| range.clone()).collect());
+            self.constants_in_code(region, &|at| {
+                let next = near.partition_point(|range| range.start <= at);
+                next > 0 && at < near[next - 1].end
+            })
+        };
+        self.regions.par_iter().enumerate().flat_map_iter(around).collect()
     }
+}
+
+/// The same addresses in ranges that are sorted and apart.
+fn union(mut ranges: Vec<Range<Svma>>) -> Vec<Range<Svma>> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges.dedup_by(|next, range| {
+        let touches = next.start <= range.end;
+        if touches {
+            range.end = range.end.max(next.end);
+        }
+        touches
+    });
+    ranges
 }
 
 fn named_noreturn(image: &Image, seed: &Seed) -> bool {

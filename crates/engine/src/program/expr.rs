@@ -12,20 +12,20 @@ const MAX_NODES: usize = 64;
 
 /// `constant + sum of factor * atom`, modulo 2^64, atoms sorted and none of them a sum.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub(super) struct Linear {
+pub(super) struct Linear<'e> {
     pub(super) constant: u64,
-    pub(super) terms: Vec<(Expr, u64)>,
+    pub(super) terms: Vec<(&'e Expr, u64)>,
 }
 
-impl Linear {
-    pub(super) fn of(expr: &Expr) -> Linear {
+impl<'e> Linear<'e> {
+    pub(super) fn of(expr: &'e Expr) -> Linear<'e> {
         let mut sum = Linear::default();
         sum.accumulate(expr, 1);
         sum.terms.sort();
         sum
     }
 
-    fn accumulate(&mut self, expr: &Expr, factor: u64) {
+    fn accumulate(&mut self, expr: &'e Expr, factor: u64) {
         match expr {
             Expr::Const(value) => self.constant = self.constant.wrapping_add(value.wrapping_mul(factor)),
             Expr::Add(a, b) => {
@@ -37,14 +37,14 @@ impl Linear {
                 self.accumulate(b, factor.wrapping_neg());
             }
             Expr::Mul(a, by) => self.accumulate(a, factor.wrapping_mul(*by)),
-            atom => match self.terms.iter().position(|(known, _)| known == atom) {
+            atom => match self.terms.iter().position(|(known, _)| *known == atom) {
                 Some(i) => {
                     self.terms[i].1 = self.terms[i].1.wrapping_add(factor);
                     if self.terms[i].1 == 0 {
                         self.terms.remove(i);
                     }
                 }
-                None if factor != 0 => self.terms.push((atom.clone(), factor)),
+                None if factor != 0 => self.terms.push((atom, factor)),
                 None => {}
             },
         }
@@ -53,7 +53,7 @@ impl Linear {
     fn into_expr(self) -> Expr {
         let mut sum: Option<Expr> = None;
         for (atom, factor) in self.terms {
-            let term = if factor == 1 { atom } else { Expr::Mul(Box::new(atom), factor) };
+            let term = if factor == 1 { atom.clone() } else { Expr::Mul(Box::new(atom.clone()), factor) };
             sum = Some(match sum {
                 None => term,
                 Some(before) => before.plus(term),
@@ -116,7 +116,7 @@ fn low_bits_of_sum(sum: &Expr, bits: u8) -> Expr {
         if let Expr::Extend { value, bits: inner, .. } = atom
             && *inner >= bits
         {
-            *atom = (**value).clone();
+            *atom = value;
         }
     }
     let shift = 64 - bits;
@@ -212,21 +212,28 @@ pub(super) fn visit(expr: &Expr, see: &mut dyn FnMut(&Expr)) {
     }
 }
 
+/// Is there a part like that?
+pub(super) fn any_part(expr: &Expr, wanted: &dyn Fn(&Expr) -> bool) -> bool {
+    wanted(expr)
+        || match expr {
+            Expr::Const(_) | Expr::Reg(_) | Expr::Opaque => false,
+            Expr::Load { addr: a, .. } | Expr::Extend { value: a, .. } => any_part(a, wanted),
+            Expr::Mul(a, _) | Expr::And(a, _) | Expr::Shr(a, _) => any_part(a, wanted),
+            Expr::Add(a, b) | Expr::Sub(a, b) => any_part(a, wanted) || any_part(b, wanted),
+        }
+}
+
 /// Does the value depend on a register of the set, or on the pseudo registers of a comparison if `compared`?
 pub(super) fn mentions(expr: &Expr, regs: RegSet, compared: bool) -> bool {
-    let mut found = false;
-    visit(expr, &mut |part| {
-        if let Expr::Reg(reg) = part {
-            found |= regs.contains(*reg) || compared && (*reg == Reg::COMPARED || *reg == Reg::COMPARED_TO);
-        }
-    });
-    found
+    any_part(expr, &|part| match part {
+        Expr::Reg(Reg::COMPARED | Reg::COMPARED_TO) => compared,
+        Expr::Reg(reg) => regs.contains(*reg),
+        _ => false,
+    })
 }
 
 pub(super) fn has_opaque(expr: &Expr) -> bool {
-    let mut found = false;
-    visit(expr, &mut |part| found |= *part == Expr::Opaque);
-    found
+    any_part(expr, &|part| *part == Expr::Opaque)
 }
 
 #[cfg(test)]

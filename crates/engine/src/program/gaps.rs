@@ -3,8 +3,6 @@
 //! Hand-written assembly without unwind information, entered only through a table of functions or an address that an
 //! instruction takes. Looked for last, and only in what nothing else covers, so that it costs no precision.
 
-use std::ops::Range;
-
 use lancet_isa::Svma;
 use rayon::prelude::*;
 
@@ -33,7 +31,8 @@ impl Discovery<'_> {
         if !self.image.kind().is_position_independent() {
             found.extend(self.words_in_data());
         }
-        found.extend(self.constants_in_code(0..self.regions.len(), &in_gap));
+        let mentioned = self.regions.par_iter().flat_map_iter(|region| self.constants_in_code(region, &in_gap));
+        found.par_extend(mentioned);
         found.retain(|at| in_gap(*at));
         found.sort_unstable();
         found.dedup();
@@ -72,26 +71,23 @@ impl Discovery<'_> {
         words
     }
 
-    /// Addresses that instructions of some regions mention.
-    pub(super) fn constants_in_code(&self, regions: Range<usize>, wanted: &(dyn Fn(Svma) -> bool + Sync)) -> Vec<Svma> {
+    /// Addresses that the instructions of a region mention.
+    pub(super) fn constants_in_code(&self, region: &Region, wanted: &dyn Fn(Svma) -> bool) -> Vec<Svma> {
         let isa = self.image.isa();
-        let of_region = |region: &Region| {
-            let mut found = Vec::new();
-            for (block, _) in region.cfg.blocks.iter().zip(&region.reached).filter(|(_, reached)| **reached) {
-                let Some(code) = self.image.bytes(block.start, u64::from(block.len)) else { continue };
-                // Blocks are made of instructions that decoded.
-                let _ = isa.decode(code, block.start, &mut |insn| {
-                    let offset = (insn.at - block.start) as usize;
-                    isa.address_constants(&code[offset..], insn.at, &mut |at| {
-                        if wanted(at) {
-                            found.push(at);
-                        }
-                    });
-                    std::ops::ControlFlow::Continue(())
+        let mut found = Vec::new();
+        for (block, _) in region.cfg.blocks.iter().zip(&region.reached).filter(|(_, reached)| **reached) {
+            let Some(code) = self.image.bytes(block.start, u64::from(block.len)) else { continue };
+            // Blocks are made of instructions that decoded.
+            let _ = isa.decode(code, block.start, &mut |insn| {
+                let offset = (insn.at - block.start) as usize;
+                isa.address_constants(&code[offset..], insn.at, &mut |at| {
+                    if wanted(at) {
+                        found.push(at);
+                    }
                 });
-            }
-            found
-        };
-        self.regions[regions].par_iter().flat_map_iter(of_region).collect()
+                std::ops::ControlFlow::Continue(())
+            });
+        }
+        found
     }
 }

@@ -12,11 +12,15 @@
 //!
 //! Nothing is taken from the order of sections or from instruction patterns.
 
+use std::ops::Range;
+use std::rc::Rc;
+
 use lancet_isa::value::{Expr, Place, Relation};
 use lancet_isa::{Facts, Flow, Insn, Isa, Reg, RegSet, Svma};
 use rustc_hash::FxHashSet;
 
-use super::expr::{Linear, has_opaque, mentions, simplify, substitute, upper_bound, visit};
+use super::expr::{Linear, any_part, has_opaque, mentions, simplify, substitute, upper_bound, visit};
+use super::jumps::Predecessors;
 use crate::image::Image;
 
 /// Blocks walked for one jump before it is given up. Real switches need a few; a pointer that is no table's could be
@@ -33,11 +37,21 @@ const MAX_ENTRIES: u64 = 1 << 16;
 pub(super) struct View<'a> {
     pub(super) isa: &'static dyn Isa,
     pub(super) image: &'a Image,
-    /// The instructions of each block, in order.
-    pub(super) blocks: &'a [&'a [Insn]],
-    pub(super) preds: &'a [Vec<(usize, Via)>],
+    pub(super) insns: &'a [Insn],
+    /// Where the instructions of each block stand.
+    pub(super) blocks: &'a [Range<usize>],
+    /// The offset at which each block starts, which tells it from others when indices have changed; sorted.
+    pub(super) leaders: &'a [u32],
+    pub(super) preds: &'a Predecessors,
     /// Addresses in data where something else begins: a table does not go on past one.
     pub(super) stops: &'a [Svma],
+}
+
+impl<'a> View<'a> {
+    /// The instructions of a block, in order.
+    pub(super) fn block(&self, block: usize) -> &'a [Insn] {
+        &self.insns[self.blocks[block].clone()]
+    }
 }
 
 /// How control came from a predecessor.
@@ -95,15 +109,15 @@ struct Shape {
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Goal {
-    Target(Expr),
-    Index(Shape, Expr),
+    Target(Rc<Expr>),
+    Index(Shape, Rc<Expr>),
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Condition {
     relation: Relation,
-    left: Expr,
-    right: Expr,
+    left: Rc<Expr>,
+    right: Rc<Expr>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -145,46 +159,57 @@ struct Search<'a> {
     seen: FxHashSet<(usize, State)>,
     /// The blocks on the path that is being walked, with the goal at their start.
     path: Vec<(usize, Goal)>,
-    /// A table access with the range of its index, for every path.
-    found: Vec<(Shape, Option<Range>)>,
-    /// Addresses that the target is on some path.
-    labels: Vec<Svma>,
+    /// All blocks that were looked at.
+    visited: Vec<usize>,
+    origins: Origins,
     walks: usize,
     index_walks: usize,
     /// A path left the index unbounded: nothing more can be learnt.
     open: bool,
+}
+
+/// Where a jump's target comes from, on all paths.
+#[derive(Default)]
+pub(super) struct Origins {
+    /// A table access with the range of its index, for every path.
+    found: Vec<(Shape, Option<Bounds>)>,
+    /// Addresses that the target is on some path.
+    labels: Vec<Svma>,
     /// Some path ended before the target had the shape of a table access.
     lost: bool,
     /// ... and the target was computed with an index there.
     lost_indexed: bool,
+    /// The jump itself is not modelled.
+    unknown: bool,
 }
 
 /// May the function continue there? The flag tells whether the index is known to be in bounds: what is read past the
 /// end of a table must not pass for a target in some other part of the text.
 pub(super) type IsTarget<'a> = dyn Fn(Svma, bool) -> bool + 'a;
 
-/// Resolves the indirect jump that ends `block`.
-pub(super) fn resolve(view: &View<'_>, block: usize, is_target: &IsTarget<'_>) -> Resolution {
-    let Some(jump) = view.blocks[block].last() else { return Resolution::Unknown };
-    let target = match code(view, jump).and_then(|code| view.isa.jump_target(code, jump.at)) {
-        Some(target) => simplify(&target),
-        None => return Resolution::Unknown,
-    };
+/// Follows the target of the indirect jump that ends `block`. Also tells the blocks that were looked at.
+pub(super) fn follow(view: &View<'_>, block: usize) -> (Origins, Vec<usize>) {
     let mut search = Search {
         view,
         seen: FxHashSet::default(),
         path: Vec::new(),
-        found: Vec::new(),
-        labels: Vec::new(),
+        visited: Vec::new(),
+        origins: Origins::default(),
         walks: 0,
         index_walks: 0,
         open: false,
-        lost: false,
-        lost_indexed: false,
     };
-    let upto = view.blocks[block].len() - 1;
-    search.walk(block, upto, State { goal: Goal::Target(target), conditions: Vec::new() });
-    search.conclude(jump.at, is_target)
+    let jump = view.block(block).last();
+    match jump.and_then(|jump| view.isa.jump_target(code(view, jump)?, jump.at)) {
+        Some(target) => {
+            let goal = Goal::Target(Rc::new(simplify(&target)));
+            search.walk(block, view.block(block).len() - 1, State { goal, conditions: Vec::new() });
+        }
+        None => search.origins.unknown = true,
+    }
+    search.visited.sort_unstable();
+    search.visited.dedup();
+    (search.origins, search.visited)
 }
 
 fn code<'a>(view: &View<'a>, insn: &Insn) -> Option<&'a [u8]> {
@@ -197,14 +222,16 @@ impl Search<'_> {
         if self.open {
             return;
         }
+        self.visited.push(block);
         self.walks += 1;
         self.index_walks += usize::from(matches!(state.goal, Goal::Index(..)));
-        if self.settle(block, upto, &mut state) {
+        // An index is settled where it or a condition changes, which is not here.
+        if matches!(state.goal, Goal::Target(_)) && self.settle(block, upto, &mut state) {
             return;
         }
         let flags = self.view.isa.facts().flags;
         let mut needs = state.needs();
-        for (i, insn) in self.view.blocks[block][..upto].iter().enumerate().rev() {
+        for (i, insn) in self.view.block(block)[..upto].iter().enumerate().rev() {
             let touches = insn.effects.writes.intersects(needs.regs)
                 || needs.comparison && insn.effects.writes.intersects(flags)
                 || needs.memory && insn.stores;
@@ -227,7 +254,7 @@ impl Search<'_> {
             needs = state.needs();
         }
         let spent = self.walks >= MAX_WALKS || self.index_walks >= MAX_INDEX_WALKS;
-        if spent || self.view.preds[block].is_empty() {
+        if spent || self.view.preds.of(block).is_empty() {
             return self.give_up(&state);
         }
         // Round a loop that leaves the goal as it is, there is nothing that is not also on the way into the loop. (The
@@ -239,15 +266,15 @@ impl Search<'_> {
             return;
         }
         self.path.push((block, state.goal.clone()));
-        for &(pred, via) in &self.view.preds[block] {
-            self.enter(pred, via, state.clone());
+        for &(pred, via) in self.view.preds.of(block) {
+            self.enter(pred as usize, via, state.clone());
         }
         self.path.pop();
     }
 
     fn enter(&mut self, pred: usize, via: Via, mut state: State) {
-        let Some(last) = self.view.blocks[pred].last() else { return };
-        let count = self.view.blocks[pred].len();
+        let Some(last) = self.view.block(pred).last() else { return };
+        let count = self.view.block(pred).len();
         let upto = match via {
             // The instruction before the edge is an ordinary one: it is stepped over like the others.
             Via::Other if !last.flow.ends_block() => count,
@@ -266,7 +293,11 @@ impl Search<'_> {
                     if state.conditions.len() == MAX_CONDITIONS {
                         state.conditions.remove(0);
                     }
-                    state.conditions.push(Condition { relation, left: guard.left, right: guard.right });
+                    state.conditions.push(Condition {
+                        relation,
+                        left: Rc::new(guard.left),
+                        right: Rc::new(guard.right),
+                    });
                 }
                 count - 1
             }
@@ -304,46 +335,52 @@ impl Search<'_> {
                 _ => None,
             })
         };
-        let goal = match &state.goal {
-            Goal::Target(expr) => Goal::Target(substitute(expr, &with)?),
-            Goal::Index(shape, expr) => Goal::Index(*shape, substitute(expr, &with)?),
+        let sets = |part: &Expr| match part {
+            Expr::Reg(reg) => values.sets.iter().any(|set| set.dst == Place::Reg(*reg)),
+            Expr::Load { .. } => values.sets.iter().any(|set| matches!(set.dst, Place::Memory { .. })),
+            _ => false,
         };
-        let conditions = state.conditions.iter().filter_map(|c| {
-            Some(Condition {
-                relation: c.relation,
-                left: substitute(&c.left, &with)?,
-                right: substitute(&c.right, &with)?,
-            })
-        });
+        // Most conditions are about something else, and stay as they are.
+        let before = |expr: &Rc<Expr>| {
+            if any_part(expr, &sets) { substitute(expr, &with).map(Rc::new) } else { Some(Rc::clone(expr)) }
+        };
+        let goal = match &state.goal {
+            Goal::Target(expr) => Goal::Target(before(expr)?),
+            Goal::Index(shape, expr) => Goal::Index(*shape, before(expr)?),
+        };
+        let conditions = state
+            .conditions
+            .iter()
+            .filter_map(|c| Some(Condition { relation: c.relation, left: before(&c.left)?, right: before(&c.right)? }));
         Some(State { conditions: conditions.collect(), goal })
     }
 
     /// Has the goal been reached? A target that became a table access goes on as its index.
     fn settle(&mut self, block: usize, upto: usize, state: &mut State) -> bool {
-        if let Goal::Target(Expr::Const(at)) = &state.goal {
-            self.labels.push(Svma(*at));
-            return true;
-        }
         if let Goal::Target(expr) = &state.goal {
+            if let Expr::Const(at) = **expr {
+                self.origins.labels.push(Svma(at));
+                return true;
+            }
             // The table's address often comes from far away: look for it apart from the index.
             let access = self.table_access(expr).or_else(|| {
-                let mut resolved = expr.clone();
+                let mut resolved = (**expr).clone();
                 for base in base_registers(expr) {
-                    let at = Constants::find(self.view, base, block, upto)?;
+                    let at = Constants::find(self.view, base, block, upto, &mut self.visited)?;
                     let with = |part: &Expr| (*part == Expr::Reg(base)).then_some(Expr::Const(at));
                     resolved = substitute(&resolved, &with)?;
                 }
                 self.table_access(&resolved)
             });
             match access {
-                Some((shape, index)) => state.goal = Goal::Index(shape, index),
+                Some((shape, index)) => state.goal = Goal::Index(shape, Rc::new(index)),
                 None => return false,
             }
         }
         let Goal::Index(shape, index) = &state.goal else { return false };
         let range = bounded(index, &state.conditions).or_else(|| masked(index));
         if let Some(range) = range {
-            self.found.push((*shape, Some(range)));
+            self.origins.found.push((*shape, Some(range)));
         }
         range.is_some()
     }
@@ -352,13 +389,13 @@ impl Search<'_> {
     fn give_up(&mut self, state: &State) {
         match &state.goal {
             Goal::Target(expr) => {
-                self.lost = true;
-                self.lost_indexed |= is_indexed(expr);
+                self.origins.lost = true;
+                self.origins.lost_indexed |= is_indexed(expr);
             }
             Goal::Index(shape, index) => {
                 let limit = upper_bound(index);
                 self.open |= limit >= MAX_ENTRIES;
-                self.found.push((*shape, (limit < MAX_ENTRIES).then_some((0, limit as i64))));
+                self.origins.found.push((*shape, (limit < MAX_ENTRIES).then_some((0, limit as i64))));
             }
         }
     }
@@ -366,68 +403,80 @@ impl Search<'_> {
     /// `Load(T + scale * index)`, or `B + sign-extended Load(T + scale * index)`, with `T` in the file.
     fn table_access(&self, target: &Expr) -> Option<(Shape, Expr)> {
         let (load, base) = match target {
-            Expr::Load { .. } => (target.clone(), None),
+            Expr::Load { .. } => (target, None),
             _ => {
                 let sum = Linear::of(target);
-                let [(entry, 1)] = sum.terms.as_slice() else { return None };
+                let [(entry, 1)] = sum.terms[..] else { return None };
                 match entry {
-                    Expr::Extend { value, bits: 32, signed: true } => ((**value).clone(), Some(sum.constant)),
-                    Expr::Load { bits: 8 | 16 | 32, .. } if sum.constant != 0 => (entry.clone(), Some(sum.constant)),
-                    Expr::Load { bits: 32, .. } => (entry.clone(), None),
+                    Expr::Extend { value, bits: 32, signed: true } => (&**value, Some(sum.constant)),
+                    Expr::Load { bits: 8 | 16 | 32, .. } if sum.constant != 0 => (entry, Some(sum.constant)),
+                    Expr::Load { bits: 32, .. } => (entry, None),
                     _ => return None,
                 }
             }
         };
         let Expr::Load { addr, bits } = load else { return None };
-        let sum = Linear::of(&addr);
-        let [(index, scale)] = sum.terms.as_slice() else { return None };
+        let sum = Linear::of(addr);
+        let [(index, scale)] = sum.terms[..] else { return None };
         let entry_bytes = u64::from(bits / 8);
         let in_file = self.view.image.bytes(Svma(sum.constant), entry_bytes).is_some();
         // An index that is scaled already has its own steps: `lea 0(,%rax,4)`, then `(%rdx,%rcx)`.
-        (*scale == entry_bytes && in_file)
-            .then(|| (Shape { at: sum.constant, entry_bits: bits, scale: *scale, base }, index.clone()))
+        (scale == entry_bytes && in_file)
+            .then(|| (Shape { at: sum.constant, entry_bits: *bits, scale, base }, index.clone()))
     }
+}
 
-    fn conclude(self, jump: Svma, is_target: &IsTarget<'_>) -> Resolution {
-        let on_target = self.labels.iter().all(|at| is_target(*at, false));
-        if self.found.is_empty() && (self.labels.is_empty() || self.lost || !on_target) {
-            return if self.lost_indexed { Resolution::Unknown } else { Resolution::Pointer };
-        }
-        if self.lost || !on_target {
-            return Resolution::Unknown;
-        }
-        let mut shapes: Vec<(Shape, Option<Range>)> = Vec::new();
-        for (shape, range) in &self.found {
-            match shapes.iter_mut().find(|(known, _)| known == shape) {
-                Some((_, known)) => {
-                    *known = match (*known, *range) {
-                        (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
-                        _ => None,
-                    }
+/// Where a jump goes, given where its target comes from.
+pub(super) fn conclude(view: &View<'_>, jump: Svma, origins: &Origins, is_target: &IsTarget<'_>) -> Resolution {
+    if origins.unknown {
+        return Resolution::Unknown;
+    }
+    let on_target = origins.labels.iter().all(|at| is_target(*at, false));
+    if origins.found.is_empty() && (origins.labels.is_empty() || origins.lost || !on_target) {
+        return if origins.lost_indexed { Resolution::Unknown } else { Resolution::Pointer };
+    }
+    if origins.lost || !on_target {
+        return Resolution::Unknown;
+    }
+    let mut shapes: Vec<(Shape, Option<Bounds>)> = Vec::new();
+    for (shape, range) in &origins.found {
+        match shapes.iter_mut().find(|(known, _)| known == shape) {
+            Some((_, known)) => {
+                *known = match (*known, *range) {
+                    (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
+                    _ => None,
                 }
-                None => shapes.push((*shape, *range)),
             }
+            None => shapes.push((*shape, *range)),
         }
-        let mut tables = Vec::new();
-        for (shape, range) in shapes {
-            match self.read(jump, shape, range, is_target) {
-                Some(table) => tables.push(table),
-                // Not even its first entry is in the function: these are pointers to functions, or none.
-                None if shape.base.is_none() && self.is_pointer(shape) => return Resolution::PointerArray,
-                None => return Resolution::Unknown,
-            }
-        }
-        let mut labels = self.labels.clone();
-        labels.sort_unstable();
-        labels.dedup();
-        Resolution::Found { tables, labels }
     }
+    let mut tables = Vec::new();
+    for (shape, range) in shapes {
+        match view.read_table(jump, shape, range, is_target) {
+            Some(table) => tables.push(table),
+            // Not even its first entry is in the function: these are pointers to functions, or none.
+            None if shape.base.is_none() && view.is_pointer(shape) => return Resolution::PointerArray,
+            None => return Resolution::Unknown,
+        }
+    }
+    let mut labels = origins.labels.clone();
+    labels.sort_unstable();
+    labels.dedup();
+    Resolution::Found { tables, labels }
+}
 
-    fn read(&self, jump: Svma, shape: Shape, range: Option<Range>, is_target: &IsTarget<'_>) -> Option<JumpTable> {
+impl View<'_> {
+    fn read_table(
+        &self,
+        jump: Svma,
+        shape: Shape,
+        range: Option<Bounds>,
+        is_target: &IsTarget<'_>,
+    ) -> Option<JumpTable> {
         let (first, last) = range.unwrap_or((0, MAX_ENTRIES as i64));
         let at = Svma(shape.at.wrapping_add((first as u64).wrapping_mul(shape.scale)));
-        let stop = self.view.stops.partition_point(|stop| *stop <= at);
-        let stop = self.view.stops.get(stop).copied();
+        let stop = self.stops.partition_point(|stop| *stop <= at);
+        let stop = self.stops.get(stop).copied();
         let mut targets = Vec::new();
         let mut bound = if range.is_some() { Bound::Checked } else { Bound::Content };
         for i in 0..=((last - first) as u64).min(MAX_ENTRIES) {
@@ -449,14 +498,14 @@ impl Search<'_> {
     }
 
     fn is_pointer(&self, shape: Shape) -> bool {
-        shape.entry_bits == self.view.isa.facts().pointer_bytes * 8
+        shape.entry_bits == self.isa.facts().pointer_bytes * 8
     }
 
     fn entry(&self, shape: Shape, at: Svma) -> Option<Svma> {
         if shape.entry_bits == 64 {
-            return self.view.image.pointer_at(at);
+            return self.image.pointer_at(at);
         }
-        let bytes = self.view.image.bytes(at, u64::from(shape.entry_bits / 8))?;
+        let bytes = self.image.bytes(at, u64::from(shape.entry_bits / 8))?;
         let mut word = [0; 8];
         word[..bytes.len()].copy_from_slice(bytes);
         let word = u64::from_le_bytes(word);
@@ -471,7 +520,7 @@ impl Search<'_> {
 /// The registers that are added, unscaled: to a scaled one in the address of a table's entry, and to the entry.
 fn base_registers(target: &Expr) -> Vec<Reg> {
     let mut bases = Vec::new();
-    let mut add = |terms: &[(Expr, u64)]| {
+    let mut add = |terms: &[(&Expr, u64)]| {
         let scaled = terms.iter().any(|(atom, factor)| *factor != 1 || !matches!(atom, Expr::Reg(_)));
         for (atom, factor) in terms {
             if let (Expr::Reg(reg), 1, true) = (atom, factor, scaled)
@@ -487,7 +536,7 @@ fn base_registers(target: &Expr) -> Vec<Reg> {
     for (atom, _) in &sum.terms {
         let entry = match atom {
             Expr::Extend { value, .. } => value,
-            other => other,
+            other => *other,
         };
         if let Expr::Load { addr, .. } = entry {
             add(&Linear::of(addr).terms);
@@ -505,19 +554,20 @@ struct Constants<'a> {
 }
 
 impl Constants<'_> {
-    fn find(view: &View<'_>, reg: Reg, block: usize, upto: usize) -> Option<u64> {
+    fn find(view: &View<'_>, reg: Reg, block: usize, upto: usize, visited: &mut Vec<usize>) -> Option<u64> {
         let mut search = Constants { view, seen: FxHashSet::default(), value: None };
-        search.walk(Expr::Reg(reg), block, upto)?;
+        search.walk(Expr::Reg(reg), block, upto, visited)?;
         search.value
     }
 
     /// `None`: some definition is not that constant.
-    fn walk(&mut self, expr: Expr, block: usize, upto: usize) -> Option<()> {
+    fn walk(&mut self, expr: Expr, block: usize, upto: usize, visited: &mut Vec<usize>) -> Option<()> {
         let mut work = vec![(expr, block, upto)];
         while let Some((expr, block, upto)) = work.pop() {
+            visited.push(block);
             let reg = only_register(&expr)?;
             let writes = |insn: &&Insn| insn.effects.writes.contains(reg);
-            match self.view.blocks[block][..upto].iter().enumerate().rev().find(|(_, insn)| writes(insn)) {
+            match self.view.block(block)[..upto].iter().enumerate().rev().find(|(_, insn)| writes(insn)) {
                 Some((i, insn)) => {
                     let definition = self.definition(insn, reg)?;
                     let with = |part: &Expr| (*part == Expr::Reg(reg)).then(|| definition.clone());
@@ -528,16 +578,17 @@ impl Constants<'_> {
                 }
                 None => {
                     // A register that is counted up around a loop has a new expression every time.
-                    if self.view.preds[block].is_empty() || self.seen.len() >= MAX_WALKS {
+                    if self.view.preds.of(block).is_empty() || self.seen.len() >= MAX_WALKS {
                         return None;
                     }
-                    for &(pred, via) in &self.view.preds[block] {
+                    for &(pred, via) in self.view.preds.of(block) {
                         let lost = via == Via::AfterCall && overwritten_by_calls(self.view.isa.facts()).contains(reg);
                         if lost {
                             return None;
                         }
+                        let pred = pred as usize;
                         if self.seen.insert((pred, expr.clone())) {
-                            work.push((expr.clone(), pred, self.view.blocks[pred].len()));
+                            work.push((expr.clone(), pred, self.view.block(pred).len()));
                         }
                     }
                 }
@@ -579,7 +630,7 @@ fn keep_what_survives(state: &mut State, written: RegSet, compared: bool, memory
     let frame = facts.abi.preserved | RegSet::of(facts.stack_pointer);
     let lost_load = |part: &Expr| match part {
         Expr::Load { addr, .. } => match Linear::of(addr).terms[..] {
-            [(Expr::Reg(base), 1)] => !frame.contains(base),
+            [(Expr::Reg(base), 1)] => !frame.contains(*base),
             _ => true,
         },
         _ => false,
@@ -610,29 +661,30 @@ fn is_indexed(target: &Expr) -> bool {
 }
 
 /// The first and the last value of an index; the first may be negative.
-type Range = (i64, i64);
+type Bounds = (i64, i64);
 
 /// The range of `index` under the conditions, if they bound it.
-fn bounded(index: &Expr, conditions: &[Condition]) -> Option<Range> {
-    conditions.iter().filter_map(|c| bounded_by(index, c)).min_by_key(|(low, high)| high - low)
+fn bounded(index: &Expr, conditions: &[Condition]) -> Option<Bounds> {
+    let index = Core::of(index);
+    conditions.iter().filter_map(|c| bounded_by(&index, c)).min_by_key(|(low, high)| high - low)
 }
 
 /// An explicit mask, of a width that is no operand's, is there to bound the index.
-fn masked(index: &Expr) -> Option<Range> {
+fn masked(index: &Expr) -> Option<Bounds> {
     match index {
         Expr::Extend { bits, signed: false, .. } if *bits < 16 && *bits != 8 => Some((0, (1 << bits) - 1)),
         _ => None,
     }
 }
 
-fn bounded_by(index: &Expr, condition: &Condition) -> Option<Range> {
-    let (relation, value, limit) = match (&condition.left, &condition.right) {
+fn bounded_by(index: &Core<'_>, condition: &Condition) -> Option<Bounds> {
+    let (relation, value, limit) = match (&*condition.left, &*condition.right) {
         (value, Expr::Const(limit)) => (condition.relation, value, *limit),
         (Expr::Const(limit), value) => (mirrored(condition.relation), value, *limit),
         _ => return None,
     };
-    let (index_core, value_core) = (Core::of(index), Core::of(value));
-    if index_core.terms != value_core.terms || value_core.bits < index_core.bits {
+    let core = Core::of(value);
+    if index.terms != core.terms || core.bits < index.bits {
         return None;
     }
     // The condition holds for value = core + c modulo 2^bits; the index is value + shift.
@@ -644,15 +696,15 @@ fn bounded_by(index: &Expr, condition: &Condition) -> Option<Range> {
         Relation::LessOrEqual if upper_bound(value) <= i32::MAX as u64 => (0, limit),
         _ => return None,
     };
-    let shift = index_core.constant.wrapping_sub(value_core.constant);
+    let shift = index.constant.wrapping_sub(core.constant);
     let (low, high) = (low.wrapping_add(shift), high.wrapping_add(shift));
-    let range = if index_core.bits >= 64 {
+    let range = if index.bits >= 64 {
         // Part of the sum may stand in the table's address instead, and the index start below zero.
         (low as i64, high as i64)
     } else {
-        let modulus = (1u64 << index_core.bits) - 1;
+        let modulus = (1u64 << index.bits) - 1;
         let high = high & modulus;
-        if high > modulus >> u32::from(index_core.signed) {
+        if high > modulus >> u32::from(index.signed) {
             return None;
         }
         ((low & modulus) as i64, high as i64)
@@ -676,15 +728,15 @@ fn mirrored(relation: Relation) -> Relation {
 }
 
 /// An expression as `extend(terms + constant, bits)`.
-struct Core {
-    terms: Vec<(Expr, u64)>,
+struct Core<'e> {
+    terms: Vec<(&'e Expr, u64)>,
     constant: u64,
     bits: u8,
     signed: bool,
 }
 
-impl Core {
-    fn of(expr: &Expr) -> Core {
+impl Core<'_> {
+    fn of(expr: &Expr) -> Core<'_> {
         let (value, bits, signed) = match expr {
             Expr::Extend { value, bits, signed } => (&**value, *bits, *signed),
             other => (other, 64, false),

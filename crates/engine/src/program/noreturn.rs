@@ -4,12 +4,17 @@
 //! that libraries document; the rest is a fixpoint over the control flow. At first every other function is taken to
 //! return; one is found not to when no return, no tail call and no unknown jump can be reached in it without passing
 //! a call that does not come back.
+//!
+//! A region is looked at again for every other that turns out not to return, so what it calls and where it leads is
+//! looked up once ([`Links`]), and each further look is a pass over its blocks.
 
 use lancet_isa::{Svma, Target};
 use rayon::prelude::*;
 
-use super::discover::{Discovery, NONE, Region, is_padding};
+use super::discover::{Discovery, Region, is_padding};
+use super::index::Index;
 use super::region::End;
+use crate::image::Image;
 
 /// Documented never to return, by the C, POSIX, C++ ABI, unwinder and Rust run-time interfaces.
 const NAMES: &[&str] = &[
@@ -66,121 +71,163 @@ fn is_throw_helper(name: &str) -> bool {
         .is_some_and(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with("__throw_"))
 }
 
-/// What happens when a region runs.
-struct Run {
-    reached: Vec<bool>,
-    returning: Vec<bool>,
-    /// Can it return to its caller?
-    returns: bool,
+/// Where control goes when it leaves a region.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Leads {
+    /// To a region, which may return or not.
+    To(u32),
+    /// To where it returns from, or to where nobody knows.
+    Returning,
+    /// To where it does not return from, whatever else is found out.
+    Never,
+}
+
+impl Leads {
+    fn returns(self, noreturn: &[bool]) -> bool {
+        match self {
+            Leads::To(region) => !noreturn[region as usize],
+            Leads::Returning => true,
+            Leads::Never => false,
+        }
+    }
+
+    fn is_one_of(self, regions: &[bool]) -> bool {
+        matches!(self, Leads::To(region) if regions[region as usize])
+    }
+
+    fn through_slot(image: &Image, slot: Svma) -> Leads {
+        if image.slot_name(slot).is_some_and(is_noreturn_name) { Leads::Never } else { Leads::Returning }
+    }
+}
+
+/// What the blocks of a region call, and where they leave it.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    /// Blocks that end in a call, in order, unless the call returns for sure.
+    calls: Box<[(u32, Leads)]>,
+    /// Blocks that end in a jump out of the region, or run out of it.
+    ways_out: Box<[(u32, Leads)]>,
+}
+
+/// Buffers for [`Links`].
+#[derive(Default)]
+struct Growing {
+    calls: Vec<(u32, Leads)>,
+    ways_out: Vec<(u32, Leads)>,
+}
+
+impl Links {
+    fn find(image: &Image, index: &Index, region: &Region, found: &mut Growing) -> Links {
+        found.calls.clear();
+        found.ways_out.clear();
+        for (block, i) in region.cfg.blocks.iter().zip(0..) {
+            match block.end {
+                End::Call { to, next } => {
+                    let leads = match to {
+                        _ if is_end(image, region, i as usize + 1, next) => Leads::Never,
+                        Target::Direct(to) => index.starting_at(to).map_or(Leads::Returning, Leads::To),
+                        Target::Slot(slot) => Leads::through_slot(image, slot),
+                        Target::Computed => Leads::Returning,
+                    };
+                    if leads != Leads::Returning {
+                        found.calls.push((i, leads));
+                    }
+                }
+                End::Slot(slot) => found.ways_out.push((i, Leads::through_slot(image, slot))),
+                End::Return | End::Pointer | End::Unresolved => found.ways_out.push((i, Leads::Returning)),
+                End::Stop | End::Bad(_) => {}
+                End::Fall(_) | End::Jump(_) | End::Branch { .. } | End::Repeat { .. } | End::Tables => {
+                    region.cfg.successors(block, &mut |to| {
+                        if !region.contains(to) {
+                            let leads = index.containing(to).map_or(Leads::Returning, |q| Leads::To(q as u32));
+                            found.ways_out.push((i, leads));
+                        }
+                    });
+                }
+            }
+        }
+        Links { calls: found.calls.as_slice().into(), ways_out: found.ways_out.as_slice().into() }
+    }
+
+    fn lead_to(&self, regions: &[bool]) -> bool {
+        self.calls.iter().chain(&self.ways_out).any(|(_, leads)| leads.is_one_of(regions))
+    }
 }
 
 impl Discovery<'_> {
     /// Settles which regions return, for those that changed and those that depend on them.
     pub(super) fn settle_noreturn(&mut self) {
-        let starts: Vec<Svma> = self.regions.iter().map(Region::start).collect();
-        let index = |at: Svma| starts.binary_search(&at).map_or(NONE, |i| i as u32);
+        let (image, index) = (self.image, &self.index);
         let moved = std::mem::replace(&mut self.renumbered, false);
-        self.regions.par_iter_mut().filter(|region| moved || region.fresh).for_each(|region| {
-            region.callees.clear();
-            region.callees.extend(region.cfg.blocks.iter().map(|block| match block.end {
-                End::Call { to: Target::Direct(to), .. } => index(to),
-                _ => NONE,
-            }));
-        });
+        self.regions.par_iter_mut().filter(|region| moved || region.fresh).for_each_init(
+            Growing::default,
+            |found, region| {
+                region.links = Links::find(image, index, region, found);
+            },
+        );
         let mut noreturn: Vec<bool> = self.regions.iter().map(|region| region.noreturn).collect();
-        let mut pending: Vec<u32> = (0..starts.len() as u32).filter(|i| self.regions[*i as usize].fresh).collect();
-        while !pending.is_empty() {
-            let this = &*self;
-            let results: Vec<Run> =
-                pending.par_iter().map(|&i| this.run(&this.regions[i as usize], &noreturn)).collect();
-            let mut changed = vec![false; self.regions.len()];
-            for (i, run) in pending.iter().zip(results) {
-                let i = *i as usize;
-                let region = &mut self.regions[i];
-                region.fresh |= region.reached != run.reached;
-                region.reached = run.reached;
-                region.returning = run.returning;
-                noreturn[i] = !run.returns;
-                changed[i] = std::mem::replace(&mut region.was_noreturn, noreturn[i]) != noreturn[i];
+        // Regions that turned out to return, or not to, in the last round.
+        let mut changed: Option<Vec<bool>> = None;
+        loop {
+            let pending = |region: &Region| match &changed {
+                Some(changed) => region.links.lead_to(changed),
+                None => region.fresh,
+            };
+            let regions = self.regions.par_iter_mut().enumerate().filter(|(_, region)| pending(region));
+            let settled = regions.map_init(Vec::new, |reached, (i, region)| {
+                let never = !region.run(&noreturn, reached);
+                (i, never, std::mem::replace(&mut region.was_noreturn, never) != never)
+            });
+            let settled: Vec<(usize, bool, bool)> = settled.collect();
+            let mut now = vec![false; noreturn.len()];
+            for &(i, never, is_new) in &settled {
+                noreturn[i] = never;
+                now[i] = is_new;
             }
-            if !changed.contains(&true) {
+            if !settled.iter().any(|(_, _, is_new)| *is_new) {
                 break;
             }
-            let this = &*self;
-            pending = (0..self.regions.len() as u32)
-                .into_par_iter()
-                .filter(|&i| this.depends_on(&this.regions[i as usize], &changed))
-                .collect();
+            changed = Some(now);
         }
-        for (region, noreturn) in self.regions.iter_mut().zip(noreturn) {
-            region.noreturn = noreturn;
-        }
+        self.regions.par_iter_mut().zip(noreturn).for_each(|(region, noreturn)| region.noreturn = noreturn);
     }
+}
 
-    /// What of the region can run, and whether it can return.
-    fn run(&self, region: &Region, noreturn: &[bool]) -> Run {
-        let cfg = &region.cfg;
-        let returning = (0..cfg.blocks.len()).map(|i| self.call_returns(region, i, noreturn)).collect::<Vec<_>>();
+impl Region {
+    /// Finds what of the region can run, and whether it can return. `reached` is a buffer.
+    fn run(&mut self, noreturn: &[bool], reached: &mut Vec<bool>) -> bool {
+        let blocks = self.cfg.blocks.len();
+        self.returning.clear();
+        self.returning.resize(blocks, true);
+        let mut all_return = true;
+        for (block, leads) in &self.links.calls {
+            let returns = leads.returns(noreturn);
+            self.returning[*block as usize] = returns;
+            all_return &= returns;
+        }
+        reached.clear();
+        reached.resize(blocks, all_return);
         // Decoding followed every call: where all return, everything found can run.
-        let reached = if returning.iter().all(|returns| *returns) {
-            vec![true; cfg.blocks.len()]
-        } else {
-            cfg.reachable(&region.all_entries(), &returning)
-        };
-        let mut returns = cfg.blocks.is_empty();
-        for (block, _) in cfg.blocks.iter().zip(&reached).filter(|(_, reached)| **reached) {
-            returns |= match block.end {
-                End::Return | End::Pointer | End::Unresolved => true,
-                End::Slot(slot) => !self.image.slot_name(slot).is_some_and(is_noreturn_name),
-                End::Call { .. } | End::Stop | End::Bad(_) => false,
-                End::Fall(_) | End::Jump(_) | End::Branch { .. } | End::Repeat { .. } | End::Tables => {
-                    let mut leaves = false;
-                    cfg.successors(block, &mut |to| {
-                        leaves |= !region.contains(to) && self.containing(to).is_none_or(|q| !noreturn[q]);
-                    });
-                    leaves
-                }
-            };
+        if !all_return {
+            self.cfg.reach(self.all_entries(), &self.returning, reached);
         }
-        Run { reached, returning, returns: returns && !region.named_noreturn }
-    }
-
-    fn call_returns(&self, region: &Region, block: usize, noreturn: &[bool]) -> bool {
-        let End::Call { to, next } = region.cfg.blocks[block].end else { return true };
-        let callee_returns = match to {
-            Target::Direct(_) => match region.callees[block] {
-                NONE => true,
-                callee => !noreturn[callee as usize],
-            },
-            Target::Slot(slot) => !self.image.slot_name(slot).is_some_and(is_noreturn_name),
-            Target::Computed => true,
-        };
-        callee_returns && !self.is_end(region, block + 1, next)
-    }
-
-    /// Is there nothing but padding from here (probably the `likely` block) to the end of the region? A call before it
-    /// cannot come back.
-    fn is_end(&self, region: &Region, likely: usize, at: Svma) -> bool {
-        let Some(part) = region.parts.iter().find(|part| part.contains(at)) else { return true };
-        let Some(i) = region.cfg.block_near(likely, at) else { return true };
-        let block = &region.cfg.blocks[i];
-        block.end == End::Fall(part.end) && is_padding(self.image, block.start, block.end_address())
-    }
-
-    fn depends_on(&self, region: &Region, changed: &[bool]) -> bool {
-        if region.callees.iter().any(|&callee| callee != NONE && changed[callee as usize]) {
-            return true;
+        if self.reached != *reached {
+            self.fresh = true;
+            self.reached.clone_from(reached);
         }
-        let mut found = false;
-        for block in &region.cfg.blocks {
-            if !matches!(block.end, End::Call { .. }) {
-                region.cfg.successors(block, &mut |to| {
-                    found |= !region.contains(to) && self.containing(to).is_some_and(|q| changed[q]);
-                });
-            }
-        }
-        found
+        let mut ways_out = self.links.ways_out.iter().filter(|(block, _)| reached[*block as usize]);
+        let returns = blocks == 0 || ways_out.any(|(_, leads)| leads.returns(noreturn));
+        returns && !self.named_noreturn
     }
+}
+
+/// Is there nothing but padding from here (probably the `likely` block) to the end of the region? A call before it
+/// cannot come back.
+fn is_end(image: &Image, region: &Region, likely: usize, at: Svma) -> bool {
+    let Some(part) = region.parts.iter().find(|part| part.contains(at)) else { return true };
+    let Some(i) = region.cfg.block_near(likely, at) else { return true };
+    let block = &region.cfg.blocks[i];
+    block.end == End::Fall(part.end) && is_padding(image, block.start, block.end_address())
 }
 
 #[cfg(test)]

@@ -5,16 +5,17 @@
 //! analysed in parallel; [`super::discover`] joins them to functions.
 //!
 //! Decoding follows control flow from the entries, never a linear sweep. Whether a call returns is not known
-//! yet, so flow goes on behind every call; [`RegionCfg::reachable`] leaves out later what stands behind calls that do not.
+//! yet, so flow goes on behind every call; [`RegionCfg::reach`] leaves out later what stands behind calls that do not.
 //! Streams of instructions may overlap (`lock` prefixes that are jumped over): blocks are followed from their
 //! leader, so each stream has its own.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use lancet_isa::{Effects, Flow, Insn, Isa, Svma, Target};
 
 use super::func::Part;
-use super::jump_tables::{self, JumpTable, Resolution, Via, View};
+use super::jump_tables::{JumpTable, Via, View};
+use super::jumps::{Jumps, Predecessors};
 use crate::image::Image;
 
 #[derive(Clone, Debug)]
@@ -152,18 +153,16 @@ impl RegionCfg {
         self.tables.iter().filter(move |table| range.contains(&table.jump))
     }
 
-    /// Which blocks run, if control enters at `entries` and does not come back from the calls whose
-    /// blocks are not `returning`.
-    pub(super) fn reachable(&self, entries: &[Svma], returning: &[bool]) -> Vec<bool> {
-        let mut reached = vec![false; self.blocks.len()];
-        let mut work: Vec<usize> = entries.iter().filter_map(|at| self.block_at(*at)).collect();
+    /// Marks the blocks that run, if control enters at `entries` and does not come back from the calls whose blocks are
+    /// not `returning`.
+    pub(super) fn reach(&self, entries: impl Iterator<Item = Svma>, returning: &[bool], reached: &mut [bool]) {
+        let mut work: Vec<usize> = entries.filter_map(|at| self.block_at(at)).collect();
         work.iter().for_each(|i| reached[*i] = true);
         while let Some(i) = work.pop() {
-            let block = &self.blocks[i];
             if !returning[i] {
                 continue;
             }
-            self.successors(block, &mut |to| {
+            self.successors(&self.blocks[i], &mut |to| {
                 if let Some(next) = self.block_near(i + 1, to)
                     && !std::mem::replace(&mut reached[next], true)
                 {
@@ -171,7 +170,6 @@ impl RegionCfg {
                 }
             });
         }
-        reached
     }
 }
 
@@ -185,9 +183,13 @@ pub(super) struct Scratch {
     /// Index + 1 into `insns` of the instruction that starts at this offset.
     at_offset: Vec<u32>,
     leaders: Vec<u32>,
-    is_leader: Vec<bool>,
+    /// For each offset: is it a leader? One more than its place among the leaders, once they are [sorted](Builder::sort_leaders).
+    leader_at: Vec<u32>,
     work: Vec<u32>,
     hardware_loops: Vec<(Svma, Svma)>,
+    /// The blocks as they are so far, for the analysis of indirect jumps: where each stands in `insns`.
+    blocks: Vec<Range<usize>>,
+    preds: Predecessors,
 }
 
 pub(super) struct Surroundings<'a> {
@@ -243,7 +245,7 @@ impl Scratch {
     fn begin(&mut self, len: usize) {
         if self.at_offset.len() < len {
             self.at_offset.resize(len, 0);
-            self.is_leader.resize(len, false);
+            self.leader_at.resize(len, 0);
         }
     }
 }
@@ -252,21 +254,6 @@ impl Scratch {
 enum Progress {
     Nothing,
     NewCode,
-}
-
-/// What is known of the indirect jumps.
-#[derive(Default)]
-struct Jumps {
-    tables: Vec<JumpTable>,
-    labels: Vec<(Svma, Svma)>,
-    /// Those that go through a pointer.
-    pointers: Vec<Svma>,
-}
-
-impl Jumps {
-    fn is_resolved(&self, jump: Svma) -> bool {
-        self.tables.iter().any(|table| table.jump == jump) || self.labels.iter().any(|(from, _)| *from == jump)
-    }
 }
 
 /// The code of one part, and the offset of its first byte.
@@ -300,7 +287,7 @@ impl<'a> Builder<'a, '_> {
         }
         self.scratch.insns.clear();
         for leader in self.scratch.leaders.drain(..) {
-            self.scratch.is_leader[leader as usize] = false;
+            self.scratch.leader_at[leader as usize] = 0;
         }
         self.scratch.work.clear();
         self.scratch.hardware_loops.clear();
@@ -325,8 +312,9 @@ impl<'a> Builder<'a, '_> {
 
     fn add_leader(&mut self, at: Svma) {
         if let Some(offset) = self.offset(at)
-            && !std::mem::replace(&mut self.scratch.is_leader[offset as usize], true)
+            && self.scratch.leader_at[offset as usize] == 0
         {
+            self.scratch.leader_at[offset as usize] = 1;
             self.scratch.leaders.push(offset);
             self.scratch.work.push(offset);
         }
@@ -347,53 +335,82 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Decodes up to a block's end or to something decoded before.
+    /// Decodes up to where control leaves for good, or to something decoded before.
     fn decode_from(&mut self, from: u32) {
         let Slice { start, base, code } = self.slice(from);
         let at = self.address(from);
-        let mut last = Flow::Next;
-        let mut end = at;
-        let scratch = &mut *self.scratch;
+        let isa = self.isa;
         // What fails to decode is found again, as a gap behind the last instruction, when blocks are built.
-        let _ = self.isa.decode(&code[(from - base) as usize..], at, &mut |insn| {
+        let _ = isa.decode(&code[(from - base) as usize..], at, &mut |insn| {
+            let scratch = &mut *self.scratch;
             let slot = &mut scratch.at_offset[base as usize + (insn.at - start) as usize];
             if *slot != 0 {
                 return ControlFlow::Break(());
             }
             scratch.insns.push(*insn);
             *slot = scratch.insns.len() as u32;
-            last = insn.flow;
-            end = insn.end();
-            if let Flow::LoopSetup { first, last } = insn.flow {
-                scratch.hardware_loops.push((first, last));
+            match insn.flow {
+                Flow::Next | Flow::System => return ControlFlow::Continue(()),
+                Flow::Jump(Target::Direct(to)) | Flow::Branch(to) => self.add_leader(to),
+                Flow::LoopSetup { first, last } => {
+                    scratch.hardware_loops.push((first, last));
+                    self.add_leader(first);
+                }
+                Flow::Jump(_) | Flow::Call(_) | Flow::Return | Flow::Stop => {}
             }
-            if last.ends_block() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            let goes_on = match insn.flow {
+                Flow::Call(to) => (self.around.returns)(to),
+                flow => flow.falls_through(),
+            };
+            if !goes_on {
+                return ControlFlow::Break(());
+            }
+            self.add_leader(insn.end());
+            ControlFlow::Continue(())
         });
-        match last {
-            Flow::Jump(Target::Direct(to)) => self.add_leader(to),
-            Flow::Branch(to) => {
-                self.add_leader(to);
-                self.add_leader(end);
-            }
-            Flow::LoopSetup { first, .. } => {
-                self.add_leader(first);
-                self.add_leader(end);
-            }
-            Flow::Call(to) if (self.around.returns)(to) => self.add_leader(end),
-            Flow::Call(_) | Flow::Jump(_) | Flow::Return | Flow::Stop | Flow::Next | Flow::System => {}
+    }
+
+    fn sort_leaders(&mut self) {
+        self.scratch.leaders.sort_unstable();
+        for (leader, number) in self.scratch.leaders.iter().zip(1..) {
+            self.scratch.leader_at[*leader as usize] = number;
         }
     }
 
-    /// Appends the instructions of the block that starts at `leader`.
-    fn block_insns(&self, leader: u32, insns: &mut Vec<Insn>) {
+    /// The place among the sorted leaders of the one at an address.
+    fn block_at(&self, at: Svma) -> Option<usize> {
+        (self.scratch.leader_at[self.offset(at)? as usize] as usize).checked_sub(1)
+    }
+
+    /// Where the instructions of the block at a leader stand. They are copied to the end if they stand apart, which is
+    /// so where streams overlap.
+    fn block_insns(&mut self, leader: u32) -> Range<usize> {
         let mut at = leader;
-        while let Some(insn) = self.insn_at(at) {
-            insns.push(*insn);
+        let first = match self.scratch.at_offset[leader as usize] {
+            0 => return 0..0,
+            i => i as usize - 1,
+        };
+        let mut end = first;
+        let mut copied = None;
+        while let Some(i) = self.scratch.at_offset.get(at as usize).and_then(|i| (*i as usize).checked_sub(1)) {
+            let insn = self.scratch.insns[i];
+            if i != end && copied.is_none() {
+                copied = Some(self.scratch.insns.len());
+                self.scratch.insns.extend_from_within(first..end);
+            }
+            if copied.is_some() {
+                self.scratch.insns.push(insn);
+            }
+            end += 1;
             at += u32::from(insn.len);
-            let starts_another = self.scratch.is_leader.get(at as usize).copied().unwrap_or(false);
+            let starts_another = self.scratch.leader_at.get(at as usize).is_some_and(|leader| *leader != 0);
             if insn.flow.ends_block() || starts_another || self.closes_loop(insn.at).is_some() {
                 break;
             }
+        }
+        match copied {
+            Some(start) => start..self.scratch.insns.len(),
+            None => first..end,
         }
     }
 
@@ -407,40 +424,39 @@ impl<'a> Builder<'a, '_> {
         if !self.scratch.insns.iter().any(indirect) {
             return Progress::Nothing;
         }
-        self.scratch.leaders.sort_unstable();
-        let mut insns = Vec::with_capacity(self.scratch.insns.len());
-        let mut ends = Vec::with_capacity(self.scratch.leaders.len());
-        for leader in &self.scratch.leaders {
-            self.block_insns(*leader, &mut insns);
-            ends.push(insns.len());
+        self.sort_leaders();
+        self.scratch.blocks.clear();
+        for i in 0..self.scratch.leaders.len() {
+            let insns = self.block_insns(self.scratch.leaders[i]);
+            self.scratch.blocks.push(insns);
         }
-        let starts = [0].into_iter().chain(ends.iter().copied());
-        let slices: Vec<&[Insn]> = starts.zip(&ends).map(|(start, end)| &insns[start..*end]).collect();
-        let mut preds = self.predecessors(&slices, jumps);
-        self.throw_to_landing_pads(&slices, &mut preds);
-        let view =
-            View { isa: self.isa, image: self.around.image, blocks: &slices, preds: &preds, stops: self.around.stops };
+        let mut preds = std::mem::take(&mut self.scratch.preds);
+        preds.clear();
+        self.flow_on(jumps, &mut preds);
+        self.throw_to_landing_pads(&mut preds);
+        preds.sort(self.scratch.blocks.len());
+        if all {
+            jumps.forget();
+        }
+        let view = View {
+            isa: self.isa,
+            image: self.around.image,
+            insns: &self.scratch.insns,
+            blocks: &self.scratch.blocks,
+            leaders: &self.scratch.leaders,
+            preds: &preds,
+            stops: self.around.stops,
+        };
         let is_target = |at: Svma, in_bounds: bool| match self.offset(at) {
             Some(offset) => !self.is_inside_insn(offset),
             None => in_bounds && (self.around.outside_target)(at),
         };
-        if all {
-            *jumps = Jumps::default();
-        }
-        for (i, block) in slices.iter().enumerate() {
-            let Some(last) = block.last().filter(|insn| indirect(insn)) else { continue };
-            if jumps.pointers.contains(&last.at) || jumps.is_resolved(last.at) {
-                continue;
-            }
-            match jump_tables::resolve(&view, i, &is_target) {
-                Resolution::Found { tables, labels } => {
-                    jumps.tables.extend(tables);
-                    jumps.labels.extend(labels.into_iter().map(|to| (last.at, to)));
-                }
-                Resolution::Pointer | Resolution::PointerArray => jumps.pointers.push(last.at),
-                Resolution::Unknown => {}
+        for i in 0..self.scratch.blocks.len() {
+            if view.block(i).last().is_some_and(indirect) {
+                jumps.resolve(&view, i, &is_target);
             }
         }
+        self.scratch.preds = preds;
         let known = self.scratch.leaders.len();
         for table in &jumps.tables {
             table.targets.iter().for_each(|to| self.add_leader(*to));
@@ -457,14 +473,17 @@ impl<'a> Builder<'a, '_> {
                 .any(|before| self.insn_at(before).is_some_and(|insn| before + u32::from(insn.len) > offset))
     }
 
-    fn predecessors(&self, blocks: &[&[Insn]], jumps: &Jumps) -> Vec<Vec<(usize, Via)>> {
-        let mut preds = vec![Vec::new(); blocks.len()];
-        for (i, block) in blocks.iter().enumerate() {
-            let Some(last) = block.last() else { continue };
+    /// The instruction that ends a block.
+    fn last_of(&self, block: usize) -> Option<&Insn> {
+        self.scratch.insns[self.scratch.blocks[block].clone()].last()
+    }
+
+    fn flow_on(&self, jumps: &Jumps, preds: &mut Predecessors) {
+        for i in 0..self.scratch.blocks.len() {
+            let Some(last) = self.last_of(i) else { continue };
             let mut add = |to: Svma, via| {
-                let to = self.offset(to).and_then(|offset| self.scratch.leaders.binary_search(&offset).ok());
-                if let Some(to) = to {
-                    preds[to].push((i, via));
+                if let Some(to) = self.block_at(to) {
+                    preds.add(to, i, via);
                 }
             };
             if let Some(first) = self.closes_loop(last.at) {
@@ -488,23 +507,26 @@ impl<'a> Builder<'a, '_> {
                 Flow::Return | Flow::Stop => {}
             }
         }
-        preds
     }
 
     /// An exception comes from the calls that the landing pad is for, with the registers that calls preserve.
-    fn throw_to_landing_pads(&self, blocks: &[&[Insn]], preds: &mut [Vec<(usize, Via)>]) {
+    fn throw_to_landing_pads(&self, preds: &mut Predecessors) {
         let image = self.around.image;
-        for slice in &self.slices {
-            let Some(fde) = image.fde_at(slice.start).filter(|fde| fde.lsda.is_some()) else { continue };
-            for site in image.landing_pads(fde) {
-                let pad = self.offset(site.pad).and_then(|offset| self.scratch.leaders.binary_search(&offset).ok());
-                let Some(pad) = pad else { continue };
-                for (i, block) in blocks.iter().enumerate() {
-                    let last = block.last().filter(|insn| matches!(insn.flow, Flow::Call(_)));
-                    if last.is_some_and(|insn| insn.at >= site.start && insn.at - site.start < site.len) {
-                        preds[pad].push((i, Via::AfterCall));
-                    }
-                }
+        let with_pads =
+            self.slices.iter().filter_map(|slice| image.fde_at(slice.start).filter(|fde| fde.lsda.is_some()));
+        let sites: Vec<_> = with_pads.flat_map(|fde| image.landing_pads(fde)).collect();
+        if sites.is_empty() {
+            return;
+        }
+        let ends = (0..self.scratch.blocks.len()).filter_map(|i| Some((self.last_of(i)?, i)));
+        let mut calls: Vec<(Svma, usize)> =
+            ends.filter(|(last, _)| matches!(last.flow, Flow::Call(_))).map(|(last, i)| (last.at, i)).collect();
+        calls.sort_unstable();
+        for site in sites {
+            let Some(pad) = self.block_at(site.pad) else { continue };
+            let first = calls.partition_point(|(at, _)| *at < site.start);
+            for (_, block) in calls[first..].iter().take_while(|(at, _)| *at - site.start < site.len) {
+                preds.add(pad, *block, Via::AfterCall);
             }
         }
     }
@@ -545,7 +567,7 @@ impl<'a> Builder<'a, '_> {
             if insn.flow.ends_block() {
                 break self.end_of(insn, jumps);
             }
-            if self.scratch.is_leader[at as usize] {
+            if self.scratch.leader_at[at as usize] != 0 {
                 break End::Fall(next);
             }
         };
@@ -561,7 +583,7 @@ impl<'a> Builder<'a, '_> {
             Flow::Jump(Target::Direct(to)) => End::Jump(to),
             Flow::Jump(Target::Slot(at)) => End::Slot(at),
             Flow::Jump(Target::Computed) if jumps.is_resolved(insn.at) => End::Tables,
-            Flow::Jump(Target::Computed) if jumps.pointers.contains(&insn.at) => End::Pointer,
+            Flow::Jump(Target::Computed) if jumps.is_pointer(insn.at) => End::Pointer,
             Flow::Jump(Target::Computed) => End::Unresolved,
             Flow::Branch(taken) => End::Branch { taken, next },
             Flow::Call(to) => End::Call { to, next },

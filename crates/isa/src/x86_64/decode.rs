@@ -16,7 +16,7 @@ impl Decode for X86_64 {
         visit: &mut dyn FnMut(&Insn) -> ControlFlow<()>,
     ) -> Result<(), DecodeError> {
         let mut decoder = Decoder::with_ip(64, code, at.0, DecoderOptions::NONE);
-        let mut effects = EffectsOf::new();
+        let mut effects = EffectsOf::default();
         let mut insn = Instruction::default();
         while decoder.can_decode() {
             decoder.decode_out(&mut insn);

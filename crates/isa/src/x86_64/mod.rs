@@ -1,5 +1,6 @@
 //! x86-64, on iced-x86.
 
+mod common;
 mod decode;
 mod edit;
 mod effects;

@@ -18,7 +18,9 @@ use iced_x86::code_asm::{
 use iced_x86::{BlockEncoderOptions, IcedError};
 
 use crate::addr::Svma;
-use crate::runtime::{HEADER_LEN, IDENTITY_LEN, PATH_LEN, RunTime, RunTimePlaces, SHARD_HEADER_LEN, StartUp, VARIABLE};
+use crate::runtime::{
+    HEADER_LEN, IDENTITY_LEN, NAME_AT, PATH_LEN, RunTime, RunTimePlaces, SHARD_HEADER_LEN, StartUp, VARIABLE,
+};
 
 mod call {
     //! Numbers of system calls.
@@ -329,7 +331,7 @@ impl Writer {
         self.asm.ret()
     }
 
-    /// The path, with the process id for each `%p`, into the buffer.
+    /// The path into the buffer, with the process id for each `%p` and the program's own digits for each `%n`.
     fn expand_path(&mut self, failed: CodeLabel) -> Done {
         let (mut next, mut plain, mut digits, mut put, mut fits) = self.labels5();
         self.asm.lea(rsi, ptr(rbx + self.from_base(self.places.path)))?;
@@ -347,8 +349,10 @@ impl Writer {
         self.asm.lodsb()?;
         self.asm.cmp(al, i32::from(b'%'))?;
         self.asm.jne(plain)?;
+        let (mut no_pid, mut hex, mut decimal) =
+            (self.asm.create_label(), self.asm.create_label(), self.asm.create_label());
         self.asm.cmp(byte_ptr(rsi), i32::from(b'p'))?;
-        self.asm.jne(plain)?;
+        self.asm.jne(no_pid)?;
         self.asm.inc(rsi)?;
         // Digits, last one first, on the stack.
         self.asm.mov(rax, r13)?;
@@ -367,6 +371,25 @@ impl Writer {
         self.asm.stosb()?;
         self.asm.dec(ecx)?;
         self.asm.jnz(put)?;
+        self.asm.jmp(next)?;
+        self.asm.set_label(&mut no_pid)?;
+        self.asm.cmp(byte_ptr(rsi), i32::from(b'n'))?;
+        self.asm.jne(plain)?;
+        self.asm.inc(rsi)?;
+        self.asm.mov(rdx, qword_ptr(rbx + self.from_base(self.places.header + NAME_AT)))?;
+        self.asm.mov(ecx, 16u32)?;
+        self.asm.set_label(&mut hex)?;
+        self.asm.rol(rdx, 4)?;
+        self.asm.mov(eax, edx)?;
+        self.asm.and(eax, 15)?;
+        self.asm.cmp(al, 10)?;
+        self.asm.jb(decimal)?;
+        self.asm.add(al, i32::from(b'a' - b'0' - 10))?;
+        self.asm.set_label(&mut decimal)?;
+        self.asm.add(al, i32::from(b'0'))?;
+        self.asm.stosb()?;
+        self.asm.dec(ecx)?;
+        self.asm.jnz(hex)?;
         self.asm.jmp(next)?;
         self.asm.set_label(&mut plain)?;
         self.asm.stosb()?;

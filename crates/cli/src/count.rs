@@ -1,0 +1,112 @@
+//! `lancet count`.
+
+use std::ffi::OsString;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use lancet::counting::{Options, Prepared};
+use lancet::names;
+use lancet::program::{FuncId, Program};
+use regex::Regex;
+
+use crate::child;
+use crate::counting::ReportArgs;
+use crate::output::{WhenColor, text_for};
+use crate::rewrite;
+
+/// Run a program and count exactly how often everything in it runs
+#[derive(clap::Args)]
+#[command(override_usage = "lancet count [OPTIONS] PROGRAM [ARGS]...", after_help = EXAMPLES)]
+pub struct Args {
+    /// Also count in the shared libraries that the program loads at its start
+    #[arg(long)]
+    libs: bool,
+    /// Count only functions whose name matches this regular expression
+    #[arg(long, value_name = "PATTERN")]
+    functions: Option<Regex>,
+    /// Only tell how many instructions were executed
+    #[arg(long, conflicts_with_all = ["format", "json", "top"])]
+    total: bool,
+    /// First list the functions that are not counted, each with the reason
+    #[arg(long)]
+    explain: bool,
+    #[command(flatten)]
+    report: ReportArgs,
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
+    command: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "\
+Standard input and output are the program's, and so is the exit status; the
+report goes to standard error or to the file of -o. Options of lancet stand
+before PROGRAM. Rewritten copies are kept in ~/.cache/lancet. A program that
+cannot be edited runs uncounted, with the reason.
+
+Examples:
+  lancet count gzip -9 < data > data.gz
+  lancet count --libs bzip2 -k file
+  lancet count --json -o counts.json ./program argument
+  lancet count --total ./program";
+
+pub fn run(args: &Args, color: WhenColor) -> anyhow::Result<ExitCode> {
+    let Some((name, arguments)) = args.command.split_first() else { return Ok(ExitCode::FAILURE) };
+    let Some(program) = child::find(name) else {
+        eprintln!("lancet: {}: there is no such program", name.to_string_lossy());
+        return Ok(ExitCode::from(child::NOT_FOUND));
+    };
+    let wanted = |program: &Program, id: FuncId| {
+        let name = || names::of_function(program, program.func(id));
+        args.functions.as_ref().is_none_or(|functions| functions.is_match(&name()))
+    };
+    let pattern = args.functions.as_ref().map_or("", Regex::as_str);
+    if args.explain {
+        let explained = rewrite::open(&program, args.functions.as_ref())
+            .and_then(|editor| Ok(rewrite::explain(&editor, &mut io::stderr().lock())?));
+        // Whatever is wrong with it will be told below.
+        drop(explained);
+    }
+    let options = Options { wanted: &wanted, wanted_name: pattern, libraries: args.libs };
+    let prepared = match Prepared::new(&program, &options) {
+        Ok(prepared) => prepared,
+        Err(reason) => {
+            eprintln!("lancet: {reason}; it runs uncounted");
+            let error = Command::new(&program).arg0(name).args(arguments).exec();
+            return Ok(not_runnable(&program, &error));
+        }
+    };
+    for reason in prepared.left_out() {
+        eprintln!("lancet: left out: {reason}");
+    }
+    let mut command = prepared.command();
+    command.arg0(name).args(arguments);
+    let status = match child::run(command) {
+        Ok(status) => status,
+        Err(error) => return Ok(not_runnable(&program, &error)),
+    };
+    if let Err(error) = report(args, &prepared, color) {
+        eprintln!("lancet: {error:#}");
+    }
+    // A signal ends this process at once, and nothing would be tidied up.
+    drop(prepared);
+    Ok(child::end_as(status))
+}
+
+fn not_runnable(program: &Path, error: &io::Error) -> ExitCode {
+    eprintln!("lancet: {}: cannot run it: {error}", program.display());
+    ExitCode::from(child::NOT_RUNNABLE)
+}
+
+fn report(args: &Args, prepared: &Prepared, color: WhenColor) -> anyhow::Result<()> {
+    let objects = prepared.counted()?;
+    let stderr = io::stderr();
+    let text = text_for(&stderr, color);
+    let mut out = BufWriter::new(stderr.lock());
+    match args.total {
+        true => args.report.write_total(&objects, &mut out)?,
+        false => args.report.write(&objects, &mut out, &text)?,
+    }
+    Ok(out.flush()?)
+}

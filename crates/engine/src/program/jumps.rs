@@ -1,0 +1,129 @@
+//! The indirect jumps of a region while it is being decoded.
+//!
+//! Code found behind a table may lead to another way into the table's jump, or into another jump, so all are resolved
+//! again until nothing changes. Following a jump backwards is dear; what was seen on the way is remembered with its
+//! result, which holds as long as the blocks seen, and the ways into them, are the same.
+
+use lancet_isa::Svma;
+use rustc_hash::FxHashMap;
+
+use super::jump_tables::{self, IsTarget, JumpTable, Origins, Resolution, Via, View};
+
+#[derive(Default)]
+pub(super) struct Jumps {
+    pub(super) tables: Vec<JumpTable>,
+    /// A jump, and a label that it may go to.
+    pub(super) labels: Vec<(Svma, Svma)>,
+    /// Those that go through a pointer.
+    pointers: Vec<Svma>,
+    /// By the leader of the jump's block: where streams of instructions overlap, two blocks may end in the same jump.
+    followed: FxHashMap<u32, Followed>,
+}
+
+/// Where a jump's target comes from, and what that was read off.
+struct Followed {
+    origins: Origins,
+    seen: Vec<Seen>,
+}
+
+/// A block, and the ways into it. Blocks are known by their leaders.
+#[derive(PartialEq, Eq)]
+struct Seen {
+    leader: u32,
+    insns: usize,
+    preds: Vec<(u32, Via)>,
+}
+
+impl Seen {
+    fn new(view: &View<'_>, block: usize) -> Seen {
+        let preds = view.preds.of(block).iter().map(|(pred, via)| (view.leaders[*pred as usize], *via));
+        Seen { leader: view.leaders[block], insns: view.block(block).len(), preds: preds.collect() }
+    }
+
+    fn is_same(&self, view: &View<'_>) -> bool {
+        let Ok(block) = view.leaders.binary_search(&self.leader) else { return false };
+        let preds = view.preds.of(block).iter().map(|(pred, via)| (view.leaders[*pred as usize], *via));
+        view.block(block).len() == self.insns && preds.eq(self.preds.iter().copied())
+    }
+}
+
+impl Jumps {
+    pub(super) fn is_resolved(&self, jump: Svma) -> bool {
+        self.tables.iter().any(|table| table.jump == jump) || self.labels.iter().any(|(from, _)| *from == jump)
+    }
+
+    pub(super) fn is_pointer(&self, jump: Svma) -> bool {
+        self.pointers.contains(&jump)
+    }
+
+    /// Forgets where jumps go, but not where their targets come from.
+    pub(super) fn forget(&mut self) {
+        self.tables.clear();
+        self.labels.clear();
+        self.pointers.clear();
+    }
+
+    /// Resolves the jump that ends a block, if it was not before.
+    pub(super) fn resolve(&mut self, view: &View<'_>, block: usize, is_target: &IsTarget<'_>) {
+        let Some(jump) = view.block(block).last().map(|insn| insn.at) else { return };
+        if self.is_pointer(jump) || self.is_resolved(jump) {
+            return;
+        }
+        let leader = view.leaders[block];
+        if self.followed.get(&leader).is_none_or(|followed| !followed.seen.iter().all(|seen| seen.is_same(view))) {
+            let (origins, blocks) = jump_tables::follow(view, block);
+            let seen = blocks.into_iter().map(|block| Seen::new(view, block)).collect();
+            self.followed.insert(leader, Followed { origins, seen });
+        }
+        match jump_tables::conclude(view, jump, &self.followed[&leader].origins, is_target) {
+            Resolution::Found { tables, labels } => {
+                self.tables.extend(tables);
+                self.labels.extend(labels.into_iter().map(|to| (jump, to)));
+            }
+            Resolution::Pointer | Resolution::PointerArray => self.pointers.push(jump),
+            Resolution::Unknown => {}
+        }
+    }
+}
+
+/// The ways into each block, in the order in which they were added.
+#[derive(Default)]
+pub(super) struct Predecessors {
+    added: Vec<(u32, u32, Via)>,
+    /// Once sorted: where the ways into each block start, and one more.
+    starts: Vec<u32>,
+    sorted: Vec<(u32, Via)>,
+}
+
+impl Predecessors {
+    pub(super) fn clear(&mut self) {
+        self.added.clear();
+    }
+
+    pub(super) fn add(&mut self, to: usize, from: usize, via: Via) {
+        self.added.push((to as u32, from as u32, via));
+    }
+
+    /// Makes [`Predecessors::of`] answer.
+    pub(super) fn sort(&mut self, blocks: usize) {
+        self.starts.clear();
+        self.starts.resize(blocks + 1, 0);
+        self.added.iter().for_each(|(to, ..)| self.starts[*to as usize] += 1);
+        let mut sum = 0;
+        for start in &mut self.starts {
+            sum += *start;
+            *start = sum;
+        }
+        self.sorted.clear();
+        self.sorted.resize(self.added.len(), (0, Via::Other));
+        for (to, from, via) in self.added.iter().rev() {
+            let place = &mut self.starts[*to as usize];
+            *place -= 1;
+            self.sorted[*place as usize] = (*from, *via);
+        }
+    }
+
+    pub(super) fn of(&self, block: usize) -> &[(u32, Via)] {
+        &self.sorted[self.starts[block] as usize..self.starts[block + 1] as usize]
+    }
+}

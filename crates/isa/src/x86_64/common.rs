@@ -1,0 +1,136 @@
+//! The effects of the instructions that most code is made of.
+//!
+//! iced's factory knows every instruction, but lists registers one by one to say so. More than nine in ten instructions
+//! of compiled code do nothing that their operands do not show; for these, the few rules below say the same in a
+//! fraction of the time. A test compares the two.
+
+use std::sync::LazyLock;
+
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+
+use super::effects::number;
+use super::facts::FACTS;
+use crate::regs::{Effects, RegSet};
+
+/// What an instruction does to its operands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Overwrites the first, reads the others.
+    Write,
+    /// Changes the first, reads the others.
+    Update,
+    /// Changes the first, reads the others; but if there are two and they are the same register, its old value does
+    /// not count.
+    UpdateOrClear,
+    /// Reads all.
+    Read,
+    /// Reads its operands, and moves the stack pointer.
+    Push,
+    /// Overwrites its operand, and moves the stack pointer.
+    Pop,
+    /// Has no effect on registers.
+    Nothing,
+    /// More than that.
+    Other,
+}
+
+/// The effects on registers, the flags aside, and whether memory may be written. `None`: not one of the common ones.
+pub(super) fn on_registers(insn: &Instruction) -> Option<(Effects, bool)> {
+    let kind = kind(insn.mnemonic());
+    match kind {
+        Kind::Other => return None,
+        Kind::Nothing => return Some((Effects::default(), false)),
+        _ => {}
+    }
+    let mut e = Effects::default();
+    let mut to_memory = false;
+    for op in 0..insn.op_count() {
+        match insn.op_kind(op) {
+            OpKind::Register => {
+                let register = NUMBERS[insn.op_register(op) as usize];
+                match kind {
+                    Kind::Write | Kind::Pop if op == 0 => {
+                        e.writes |= register.set;
+                        e.kills |= register.killed;
+                    }
+                    Kind::Update | Kind::UpdateOrClear if op == 0 => {
+                        e.reads |= register.set;
+                        e.writes |= register.set;
+                        e.kills |= register.killed_by_update;
+                    }
+                    _ => e.reads |= register.set,
+                }
+            }
+            OpKind::Memory => {
+                e.reads |= NUMBERS[insn.memory_base() as usize].set | NUMBERS[insn.memory_index() as usize].set;
+                to_memory |= op == 0 && kind != Kind::Read;
+            }
+            OpKind::Immediate8
+            | OpKind::Immediate16
+            | OpKind::Immediate32
+            | OpKind::Immediate64
+            | OpKind::Immediate8to16
+            | OpKind::Immediate8to32
+            | OpKind::Immediate8to64
+            | OpKind::Immediate32to64
+            | OpKind::NearBranch64 => {}
+            // String instructions and relics.
+            _ => return None,
+        }
+    }
+    let stack = RegSet::of(FACTS.stack_pointer);
+    match kind {
+        Kind::Push | Kind::Pop => {
+            // `pop %rsp` and the like: which of the two writes counts?
+            if e.writes.intersects(stack) {
+                return None;
+            }
+            e.reads |= stack;
+            e.writes |= stack;
+            to_memory = true;
+        }
+        Kind::UpdateOrClear if insn.op1_kind() == OpKind::Register && insn.op0_register() == insn.op1_register() => {
+            let register = NUMBERS[insn.op0_register() as usize];
+            e = Effects { reads: RegSet::EMPTY, writes: register.set, kills: register.killed };
+        }
+        _ => {}
+    }
+    Some((e, to_memory))
+}
+
+#[derive(Clone, Copy)]
+struct Numbered {
+    set: RegSet,
+    /// What a write of it overwrites as a whole.
+    killed: RegSet,
+    /// The same for an update, which iced takes for a read of 32 bits and a write of 64.
+    killed_by_update: RegSet,
+}
+
+/// By [`Register`].
+static NUMBERS: LazyLock<Box<[Numbered]>> = LazyLock::new(|| {
+    let numbered = |register: Register| {
+        let (set, whole) = number(register);
+        let if_so = |so: bool| if so { set } else { RegSet::EMPTY };
+        Numbered { set, killed: if_so(whole), killed_by_update: if_so(register.is_gpr32()) }
+    };
+    Register::values().map(numbered).collect()
+});
+
+fn kind(mnemonic: Mnemonic) -> Kind {
+    use Mnemonic::*;
+    match mnemonic {
+        Mov | Movzx | Movsx | Movsxd | Lea | Movaps | Movups | Movapd | Movupd | Movdqa | Movdqu | Movq | Movd
+        | Seto | Setno | Setb | Setae | Sete | Setne | Setbe | Seta | Sets | Setns | Setp | Setnp | Setl | Setge
+        | Setle | Setg => Kind::Write,
+        Add | And | Or | Adc | Inc | Dec | Neg | Not | Shl | Shr | Sar | Punpcklqdq => Kind::Update,
+        Xor | Sub | Pxor | Xorps => Kind::UpdateOrClear,
+        Cmp | Test | Bt | Jmp => Kind::Read,
+        Push | Call | Ret => Kind::Push,
+        Pop => Kind::Pop,
+        Jo | Jno | Jb | Jae | Je | Jne | Jbe | Ja | Js | Jns | Jp | Jnp | Jl | Jge | Jle | Jg | Nop | Endbr64 | Ud2 => {
+            Kind::Nothing
+        }
+        _ => Kind::Other,
+    }
+}

@@ -1,0 +1,121 @@
+//! Running a program so that it counts, without the user having to think of files.
+//!
+//! ```text
+//! program, libraries ──> rewritten copies, kept in a cache ──> a command ──> counts in a private folder ──> Counted
+//! ```
+//!
+//! The command is the user's own but for the file that is executed, `LANCET_COUNTS` and, with libraries, the folder in
+//! front of `LD_LIBRARY_PATH`. Every rewritten object has a counts file of its own in the folder.
+
+mod cache;
+mod libraries;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use lancet_engine::image::Image;
+use lancet_engine::program::{FuncId, Program};
+use lancet_isa::runtime::VARIABLE;
+use tempfile::TempDir;
+
+use crate::Error;
+use crate::tools::count::Counted;
+use cache::Cache;
+
+/// What to count.
+pub struct Options<'a> {
+    pub wanted: &'a (dyn Fn(&Program, FuncId) -> bool + Sync),
+    /// Different for different `wanted`.
+    pub wanted_name: &'a str,
+    /// Also the shared libraries that the loader would load.
+    pub libraries: bool,
+}
+
+/// A program that is ready to run and count.
+pub struct Prepared {
+    /// The counts, and links to the libraries.
+    folder: TempDir,
+    original: PathBuf,
+    program: PathBuf,
+    with_libraries: bool,
+    left_out: Vec<Error>,
+}
+
+const LIBRARIES: &str = "libraries";
+
+impl Prepared {
+    /// An error says why nothing can be counted.
+    pub fn new(program: &Path, options: &Options<'_>) -> Result<Prepared, Error> {
+        let at = |cause| Error::File { path: std::env::temp_dir().display().to_string(), cause };
+        let folder = tempfile::Builder::new().prefix("lancet-").tempdir().map_err(at)?;
+        let cache = Cache::new(folder.path());
+        let program = &std::path::absolute(program).unwrap_or_else(|_| program.to_owned());
+        let mut prepared = Prepared {
+            folder,
+            original: program.to_owned(),
+            program: program.to_owned(),
+            with_libraries: options.libraries,
+            left_out: Vec::new(),
+        };
+        match cache.rewritten(program, options) {
+            Ok(path) => prepared.program = path,
+            Err(error) if options.libraries => prepared.left_out.push(error),
+            Err(error) => return Err(error),
+        }
+        if options.libraries {
+            prepared.add_libraries(&cache, options)?;
+        }
+        Ok(prepared)
+    }
+
+    fn add_libraries(&mut self, cache: &Cache, options: &Options<'_>) -> Result<(), Error> {
+        let links = self.folder.path().join(LIBRARIES);
+        let at = |cause| Error::File { path: links.display().to_string(), cause };
+        std::fs::create_dir(&links).map_err(at)?;
+        for library in libraries::loaded_by(&Image::open(&self.original)?)? {
+            match cache.rewritten(&library.path, options) {
+                Ok(path) => std::os::unix::fs::symlink(path, links.join(&library.name)).map_err(at)?,
+                Err(error) => self.left_out.push(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Objects that could not be rewritten, each with the reason.
+    pub fn left_out(&self) -> &[Error] {
+        &self.left_out
+    }
+
+    /// Runs the rewritten program; the arguments are still to be given.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.env(VARIABLE, self.folder.path().join("%n.counts"));
+        if self.with_libraries {
+            let mut path: OsString = self.folder.path().join(LIBRARIES).into_os_string();
+            if let Some(users) = std::env::var_os("LD_LIBRARY_PATH") {
+                path.push(":");
+                path.push(users);
+            }
+            command.env("LD_LIBRARY_PATH", path);
+        }
+        command
+    }
+
+    /// What was counted until now: the program first.
+    pub fn counted(&self) -> Result<Vec<Counted>, Error> {
+        let at = |cause| Error::File { path: self.folder.path().display().to_string(), cause };
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(self.folder.path()).map_err(at)? {
+            files.push(entry.map_err(at)?.path());
+        }
+        files.retain(|path| path.extension().is_some_and(|extension| extension == "counts"));
+        files.sort();
+        if files.is_empty() {
+            return Err(Error::NoCounts { program: self.original.display().to_string() });
+        }
+        let mut objects = Counted::open_all(&files, None, None)?;
+        objects.sort_by_key(|counted| (Path::new(counted.name()) != self.original, counted.name().to_owned()));
+        Ok(objects)
+    }
+}
