@@ -2,12 +2,17 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use lancet::tools::count::Counted;
 use tempfile::TempDir;
+
+/// Nothing here runs for a second, on an idle machine.
+const LONGEST_RUN: Duration = Duration::from_secs(60);
 
 /// A folder in which things are built and run.
 pub struct Bench {
@@ -75,9 +80,8 @@ impl Bench {
     /// Runs a program that believes to be another: what it says of itself then is the same.
     pub fn run_as(&self, name: &Path, program: &Path, arguments: &[&str]) -> Ran {
         let mut command = Command::new(program);
-        std::os::unix::process::CommandExt::arg0(&mut command, name);
-        command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null()).env_remove("LANCET_COUNTS");
-        Ran::of(command.output().unwrap_or_else(|error| panic!("{}: {error}", program.display())))
+        command.arg0(name).args(arguments).current_dir(self.folder.path()).env_remove("LANCET_COUNTS");
+        Ran::of(&mut command)
     }
 
     /// Rewrites a program and runs it beside the original: nothing may differ. Returns the rewritten one.
@@ -91,7 +95,18 @@ impl Bench {
 }
 
 impl Ran {
-    pub fn of(output: Output) -> Ran {
+    /// Runs a command that takes no input. One that hangs fails the test.
+    pub fn of(command: &mut Command) -> Ran {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let group = format!("-{}", child.id());
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || sender.send(child.wait_with_output()));
+        let Ok(output) = receiver.recv_timeout(LONGEST_RUN) else {
+            Command::new("kill").args(["-KILL", "--", &group]).status().expect("kill runs");
+            panic!("{command:?} hangs");
+        };
+        let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
         Ran {
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -120,14 +135,14 @@ pub fn sources_folder() -> PathBuf {
     fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/x86_64/rewrite")).expect("the test data")
 }
 
-/// How often control entered functions of this name.
+/// How often functions of this name were called.
 pub fn calls_of(counted: &Counted, name: &str) -> u64 {
     let named =
         |program: &lancet::Program, id| program.symbol_name(program.func(id)).is_some_and(|found| found == name);
     let found: Vec<u64> = counted
         .funcs()
         .filter(|(id, _)| named(&counted.program, *id))
-        .map(|(_, counts)| counts.entries.iter().sum())
+        .map(|(_, counts)| counts.entries.first().copied().unwrap_or(0))
         .collect();
     assert!(!found.is_empty(), "{name} was not counted");
     found.iter().sum()

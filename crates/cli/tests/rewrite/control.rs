@@ -8,7 +8,7 @@ use crate::exact::{counted_equals_callgrind, is_exact};
 
 #[test]
 fn signals_long_jumps_and_coroutines() {
-    for (compiler, flags) in [("gcc", "-O2 -w"), ("gcc", "-O0 -w -no-pie"), ("clang", "-O2 -w"), ("gcc", "-Os -w -s")] {
+    for (compiler, flags) in [("gcc", "-O2 -w"), ("gcc", "-O0 -w -no-pie"), ("clang", "-O2 -w"), ("clang", "-Os -w")] {
         let bench = Bench::new();
         let program = bench.compile(compiler, &["control.c"], "control", flags);
         assert!(is_exact(&bench, &program, &[]) > 100);

@@ -9,8 +9,9 @@ use lancet::{Func, Program, Svma};
 use crate::bench::Bench;
 use crate::callgrind;
 
-/// Callgrind does not show the code that it enters a program's or a library's sections `.init` and `.fini` by.
-const UNSEEN: [&str; 2] = ["_init", "_fini"];
+/// Functions of the test programs that a fault ends in the middle of a block have this in their names. Blocks are
+/// counted as wholes.
+const INTERRUPTED: &str = "interrupted_";
 
 /// How often each instruction ran, as far as it was counted and `wanted`.
 fn instruction_counts(counted: &Counted, wanted: impl Fn(&Program, &Func) -> bool) -> BTreeMap<Svma, u64> {
@@ -63,7 +64,7 @@ pub fn counted_equals_callgrind(
 ) -> usize {
     let is_wanted = |program: &Program, func: &Func| {
         let name = program.symbol_name(func).unwrap_or_default();
-        !UNSEEN.contains(&name.as_str()) && only.is_none_or(|only| only.contains(&name)) && !is_in_init(program, func)
+        !name.contains(INTERRUPTED) && only.is_none_or(|only| only.contains(&name)) && !is_unseen(program, func)
     };
     let ours = instruction_counts(counted, is_wanted);
     let theirs = callgrind::instruction_counts(run.0, run.1, object, &bench.path(""));
@@ -83,7 +84,8 @@ pub fn counted_equals_callgrind(
     ours.values().filter(|count| **count > 0).count()
 }
 
-fn is_in_init(program: &Program, func: &Func) -> bool {
+/// Callgrind shows nothing of the sections `.init` and `.fini`.
+fn is_unseen(program: &Program, func: &Func) -> bool {
     let sections = [".init", ".fini"].into_iter().filter_map(|name| program.image().section(name));
     sections.into_iter().any(|section| func.entry >= section.svma && func.entry < section.svma + section.size)
 }
