@@ -33,6 +33,9 @@ pub struct Args {
     /// Counts of an earlier run of the same program: what ran often is then counted at less cost
     #[arg(long, value_name = "COUNTS")]
     profile: Option<PathBuf>,
+    /// Who counts; by default each thread by itself if the program or its libraries may start one
+    #[arg(long = "counters", value_name = "WHO", value_enum)]
+    threads: Option<Threads>,
     /// List the functions that are left alone, each with the reason
     #[arg(long)]
     explain: bool,
@@ -45,6 +48,14 @@ enum Tool {
     Count,
     /// Move every function and add nothing
     Null,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Threads {
+    /// Each thread by itself: exact with threads
+    Each,
+    /// All threads together: exact only with one
+    Together,
 }
 
 const EXAMPLES: &str = "\
@@ -64,7 +75,8 @@ pub fn run(args: Args, output: &mut Output) -> anyhow::Result<()> {
         Tool::Null => editor.write_null(&args.output)?,
         Tool::Count => {
             let profile = args.profile.as_deref().map(|path| Counted::open(path, None, None)).transpose()?;
-            let options = CountOptions { counts: args.counts.as_deref(), profile: profile.as_ref() };
+            let threads = args.threads.map(|threads| threads == Threads::Each);
+            let options = CountOptions { counts: args.counts.as_deref(), threads, profile: profile.as_ref() };
             editor.write_counting(&args.output, &options)?;
         }
     }

@@ -112,6 +112,13 @@ pub trait Edit: Send + Sync {
     /// whose address the field wants.
     fn check_fork(&self, out: &mut Vec<u8>) -> Field;
 
+    /// Registers and flags that a gate changes.
+    fn gate_changes(&self) -> RegSet;
+
+    /// Goes on to a target; first to the run-time code if the thread has no shard of its own. Returns the fields for
+    /// the run-time code's state, for the target (twice), and for the run-time code.
+    fn gate(&self, out: &mut Vec<u8>) -> [Field; 4];
+
     /// The code that keeps counters in a file. Its length depends on nothing but the kind of start-up.
     fn run_time(&self, places: &RunTimePlaces) -> Result<RunTime, EncodeError>;
 

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! header   64 bytes of identity, then whatever the maker of the file wants to remember
-//! shard    owner's process id (8 bytes), its pid namespace (8), zero up to 64; the counters
+//! shard    owner's process or thread id (8 bytes), its pid namespace (8), the owner's use up to 64; the counters
 //! shard    ...
 //! ```
 //!
@@ -15,7 +15,21 @@
 //! there, or adds one at the end; a lock on the file makes that one step. After `fork` the child takes another, so no
 //! two processes ever write to the same shard. If anything fails, one line says so and the program runs on, uncounted.
 
+//!
+//! A program that may have threads has no counters in its image. Each thread has a shard of its own, mapped anywhere,
+//! and the thread's base register (gs on x86-64) holds its distance from [`WINDOW`], so counters are at the same
+//! offsets in every thread. Memory that nobody reads stands at the window itself, for a thread without a shard. Threads
+//! get their shard at a *gate*: every way into edited code from elsewhere leads through one. It compares the thread
+//! with the one whose shard it has; a new thread starts with its creator's.
+
 use crate::addr::Svma;
+
+/// Where counters of threads seem to be: below 2 GiB, so that one offset reaches them.
+pub const WINDOW: u32 = 0x7000_0000;
+/// The most bytes of a shard in the window.
+pub const WINDOW_LEN: u64 = 0x0f00_0000;
+/// In a shard: what identifies the thread that has it.
+pub const SHARD_THREAD: u32 = 24;
 
 /// Bytes of a counts file in front of the first shard.
 pub const HEADER_LEN: u64 = 4096;
@@ -48,11 +62,19 @@ pub struct RunTimePlaces {
     pub header: Svma,
     /// The path of the file, `%p` in it for the process id, `%n` for digits that tell one program from another; writable.
     pub path: Svma,
-    /// The first shard: page-aligned, writable.
-    pub shard: Svma,
+    /// Four zero words that the code remembers things in; writable.
+    pub state: Svma,
+    pub shard: Shard,
     /// A multiple of the page size.
     pub shard_len: u64,
     pub start_up: StartUp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shard {
+    /// All threads share the one in the image: page-aligned, writable.
+    At(Svma),
+    PerThread,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,4 +83,6 @@ pub struct RunTime {
     pub start_up: Svma,
     /// To be called in a new process that has a copy of its parent's memory. Changes no register but the flags.
     pub forked: Svma,
+    /// Gates lead here: see [`Edit::gate`](crate::edit::Edit::gate).
+    pub new_thread: Svma,
 }

@@ -1,7 +1,7 @@
 //! The run-time code has the same length wherever it stands.
 
 use lancet_isa::Svma;
-use lancet_isa::runtime::{RunTimePlaces, StartUp};
+use lancet_isa::runtime::{RunTimePlaces, Shard, StartUp};
 
 #[test]
 fn its_length_does_not_depend_on_its_place() {
@@ -12,8 +12,9 @@ fn its_length_does_not_depend_on_its_place() {
         StartUp::Library { old: None },
     ] {
         let made = |at: u64, data: u64| {
-            let (header, path, shard) = (Svma(data), Svma(data + 0x1000), Svma(data + 0x2000));
-            let places = RunTimePlaces { at: Svma(at), header, path, shard, shard_len: 1 << 16, start_up };
+            let (header, path, state) = (Svma(data), Svma(data + 0x1000), Svma(data + 0x1800));
+            let shard = Shard::At(Svma(data + 0x2000));
+            let places = RunTimePlaces { at: Svma(at), header, path, state, shard, shard_len: 1 << 16, start_up };
             edit.run_time(&places).expect("it can be encoded")
         };
         let (near, far) = (made(0x5000, 0x10_5000), made(0x4000_0000, 0x6123_4000));

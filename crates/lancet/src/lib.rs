@@ -53,12 +53,14 @@ pub mod report;
 pub mod rewrite;
 pub mod simulate;
 mod subject;
+pub mod tool;
 pub mod tools;
 
 pub use error::Error;
 pub use lancet_blackfin_sim as blackfin_sim;
 pub use lancet_engine::collect;
 pub use lancet_engine::image::{self, Image, ImageError, Process};
+pub use lancet_engine::plan;
 pub use lancet_engine::program::{self, Block, BlockId, Edge, EdgeKind, Func, FuncId, Loop, LoopId, Program};
 pub use lancet_isa::{self as isa, Avma, Insn, Reg, RegSet, Svma};
 pub use subject::{Object, Opened, Subject};

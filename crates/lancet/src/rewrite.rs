@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lancet_engine::image::Image;
+use lancet_engine::image::{Image, Kind};
 use lancet_engine::layout::{self, Frame, Keep, Layout, Survey};
 use lancet_engine::plan::Plan;
 use lancet_engine::program::{FuncId, Program};
@@ -28,6 +28,8 @@ pub struct Editor {
 pub struct CountOptions<'a> {
     /// Where the rewritten program shall leave its counts. By default `NAME.counts` in its working directory.
     pub counts: Option<&'a str>,
+    /// Shall every thread count by itself? By default this is found out: see [`may_have_threads`].
+    pub threads: Option<bool>,
     /// An earlier profile of the same program.
     pub profile: Option<&'a Counted>,
 }
@@ -81,13 +83,22 @@ impl Editor {
 
     /// Counts every edge.
     pub fn write_counting(&self, out: &Path, options: &CountOptions<'_>) -> Result<(), Error> {
-        let image = self.program.image();
         let made = count::instrument(&self.program, &self.survey, options.profile);
-        let notes = Notes { original: Original::of(image), funcs: made.funcs }.to_bytes();
-        let counters = made.plan.counters();
+        let notes = Notes { original: Original::of(self.program.image()), funcs: made.funcs }.to_bytes();
+        self.write_keeping(out, &made.plan, &notes, options)
+    }
+
+    /// What a tool of one's own planned.
+    pub fn write_plan(&self, out: &Path, plan: &Plan) -> Result<(), Error> {
+        self.write_keeping(out, plan, &[], &CountOptions::default())
+    }
+
+    fn write_keeping(&self, out: &Path, plan: &Plan, notes: &[u8], options: &CountOptions<'_>) -> Result<(), Error> {
+        let image = self.program.image();
+        let counters = plan.counters();
         let shard_len = layout::shard_len(counters);
         let program = std::path::absolute(out).unwrap_or_else(|_| out.to_owned());
-        let header = file::header(&program, u64::from(counters), shard_len, file::fingerprint(&notes));
+        let header = file::header(&program, u64::from(counters), shard_len, file::fingerprint(notes));
         let path = match options.counts {
             Some(path) => path.as_bytes().to_vec(),
             None => default_counts(out).into_os_string().into_encoded_bytes(),
@@ -96,8 +107,9 @@ impl Editor {
             Hook::Entry { old } => StartUp::Program { old },
             Hook::Init { old } => StartUp::Library { old },
         };
-        let keep = Keep { start_up, header: &header, path: &path, notes: &notes };
-        let layout = self.lay_out(&made.plan, Some(keep))?;
+        let per_thread = options.threads.unwrap_or_else(|| may_have_threads(image));
+        let keep = Keep { start_up, header: &header, path: &path, notes, per_thread };
+        let layout = self.lay_out(plan, Some(keep))?;
         self.write(&layout, out)
     }
 
@@ -112,6 +124,33 @@ impl Editor {
         elf_writer::write(self.program.image(), &layout.patch, out)?;
         Ok(())
     }
+}
+
+/// May several threads run the program's code? Only a dynamic program is asked: it, or a library that it loads, must
+/// be able to start one. What cannot be found counts as able to.
+pub fn may_have_threads(image: &Image) -> bool {
+    let mut seen: Vec<String> = Vec::new();
+    image.kind() != Kind::SharedLibrary && image.interpreter().is_some() && starts_threads(image, &mut seen)
+}
+
+/// The C library has threads for those who ask for them.
+const OWN_THREADS: [&str; 3] = ["libc.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0"];
+const STARTS_A_THREAD: [&str; 4] = ["clone", "pthread_create", "thrd_create", "timer_create"];
+const LIBRARY_FOLDERS: [&str; 4] = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64"];
+
+fn starts_threads(image: &Image, seen: &mut Vec<String>) -> bool {
+    if image.imports().any(|name| STARTS_A_THREAD.contains(&name)) {
+        return true;
+    }
+    let needed: Vec<String> = image.needed().map(str::to_owned).collect();
+    needed.into_iter().any(|name| {
+        if OWN_THREADS.contains(&name.as_str()) || seen.contains(&name) {
+            return false;
+        }
+        let found = LIBRARY_FOLDERS.iter().find_map(|folder| Image::open(&Path::new(folder).join(&name)).ok());
+        seen.push(name);
+        found.is_none_or(|library| starts_threads(&library, seen))
+    })
 }
 
 /// Where a rewritten program leaves its counts if nobody says otherwise: in its working directory.

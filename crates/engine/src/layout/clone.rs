@@ -32,7 +32,7 @@ const ALIGN: u8 = 16;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Counters {
     /// In the image, for all threads.
-    Shared,
+    Shared { at: Svma },
     /// At `base` from where a thread has its own.
     PerThread { base: u32 },
 }
@@ -512,7 +512,7 @@ impl Maker<'_> {
 
     fn place(&self, counter: CounterId) -> Counter {
         match self.around.counters {
-            Counters::Shared => Counter::Shared,
+            Counters::Shared { .. } => Counter::Shared,
             Counters::PerThread { base } => Counter::PerThread(base + 8 * counter.0),
         }
     }
@@ -553,7 +553,7 @@ pub(super) struct Places<'a> {
     pub clone_of: &'a [u32],
     /// By clone and piece.
     pub addresses: &'a [Vec<Svma>],
-    pub counters: Svma,
+    pub counters: Counters,
     pub forked: Svma,
     pub program: &'a Program,
 }
@@ -583,7 +583,10 @@ impl Addresses for Seen<'_> {
         let known = match dest {
             Dest::Old(at) => Some(at),
             Dest::Forked => Some(self.places.forked),
-            Dest::Counter(CounterId(i)) => Some(self.places.counters + 8 * u64::from(i)),
+            Dest::Counter(CounterId(i)) => match self.places.counters {
+                Counters::Shared { at } => Some(at + 8 * u64::from(i)),
+                Counters::PerThread { .. } => None,
+            },
             Dest::There { piece, label } => self.places.label(self.clone, piece, label),
             Dest::Clone(id) => {
                 let func = self.places.program.func(id);

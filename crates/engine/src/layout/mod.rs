@@ -53,6 +53,8 @@ pub enum LayoutError {
     Encode(#[from] EncodeError),
     #[error(transparent)]
     Unwind(#[from] unwind::UnwindError),
+    #[error("{counters} counters are too many for a program with threads")]
+    ManyCounters { counters: u32 },
     #[error("the path of the counts file has {len} bytes: that is too long")]
     LongPath { len: usize },
     #[error("the function at {at}: counters of edges that arrive together are not in rows")]
@@ -85,6 +87,8 @@ pub struct Keep<'a> {
     pub header: &'a [u8],
     /// The path of the file.
     pub path: &'a [u8],
+    /// Does every thread have its own counters?
+    pub per_thread: bool,
     /// Something to remember in the image, for whoever reads the file.
     pub notes: &'a [u8],
 }
@@ -108,17 +112,18 @@ pub fn lay_out(
         }
     }
     let forks = if frame.keep.is_some() { Forks::of(program) } else { Forks::default() };
-    let around = Around { program, edit, survey: frame.survey, plan, counters: Counters::Shared, forks: &forks };
     let mut layout = Layout::default();
     let mut code = CodeChunk { at: frame.at, bytes: Vec::new(), edit };
-    let (mut counters, mut forked) = (frame.at, frame.at);
+    let (mut counters, mut forked, mut gates) = (Counters::Shared { at: frame.at }, frame.at, None);
     if let Some(keep) = &frame.keep {
         let made = run_time::make(edit, frame.at, keep, plan.counters())?;
         layout.patch.chunks.push(made.data);
         layout.patch.start_up = Some(made.start_up);
         (counters, forked) = (made.counters, made.forked);
+        gates = keep.per_thread.then_some(Gates { state: made.state, new_thread: made.new_thread });
         code = CodeChunk { at: made.code_at, bytes: made.code, edit };
     }
+    let around = Around { program, edit, survey: frame.survey, plan, counters, forks: &forks };
 
     let clones: Result<Vec<FuncClone>, LayoutError> =
         planned.par_iter().filter_map(|id| plan.of(*id).map(|plan| clone::make(&around, *id, plan))).collect();
@@ -134,6 +139,10 @@ pub fn lay_out(
     for (piece, bytes) in pieces {
         code.put(piece.new_start, &bytes);
         layout.pieces.push(piece);
+    }
+    for id in &planned {
+        redirect(&around, &places, gates.as_ref(), *id, &mut code, &mut layout.patch)?;
+        tables(&around, &places, *id, &mut layout.patch)?;
     }
     let mut sections = vec![(".lancet.text", Part { start: code.at, end: code.end() })];
 
@@ -154,10 +163,6 @@ pub fn lay_out(
     layout.patch.sections.extend(sections.map(|(name, range)| NewSection { name, range }));
     layout.patch.chunks.push(Chunk { at: code.at, bytes: code.bytes, kind: ChunkKind::Code });
     layout.patch.symbols = symbols(program, &layout.pieces);
-    for id in &planned {
-        redirect(&around, &places, *id, &mut layout.patch)?;
-        tables(&around, &places, *id, &mut layout.patch)?;
-    }
     Ok(layout)
 }
 
@@ -220,11 +225,27 @@ fn assign(clones: &[FuncClone], start: Svma) -> Vec<Vec<Svma>> {
     addresses
 }
 
+/// What gates need: see [`lancet_isa::runtime`].
+struct Gates {
+    state: Svma,
+    new_thread: Svma,
+}
+
 /// Jumps in the old text to the clone of a function.
-fn redirect(around: &Around<'_>, places: &Places<'_>, id: FuncId, patch: &mut Patch) -> Result<(), LayoutError> {
+fn redirect(
+    around: &Around<'_>,
+    places: &Places<'_>,
+    gates: Option<&Gates>,
+    id: FuncId,
+    code: &mut CodeChunk,
+    patch: &mut Patch,
+) -> Result<(), LayoutError> {
     let Some(editable) = around.survey.editable(id) else { return Ok(()) };
     for redirect in &editable.redirects {
-        let Some(to) = arrival(around, places, redirect) else { continue };
+        let Some(mut to) = arrival(around, places, redirect) else { continue };
+        if let Some(gates) = gates.filter(|_| may_have_gate(around, redirect)) {
+            to = gate(around, gates, to, code)?;
+        }
         let (at, by) = (redirect.at, redirect.by);
         if let Some(hole) = by {
             patch.overwrites.push(jump(around, at, hole, Reach::Near)?);
@@ -232,6 +253,25 @@ fn redirect(around: &Around<'_>, places: &Places<'_>, id: FuncId, patch: &mut Pa
         patch.overwrites.push(jump(around, by.unwrap_or(at), to, Reach::Far)?);
     }
     Ok(())
+}
+
+/// Control that arrives here comes from elsewhere, and needs nothing that a gate changes.
+fn may_have_gate(around: &Around<'_>, redirect: &Redirect) -> bool {
+    let func = around.program.func(redirect.func);
+    let entry = func.block_starting_at(redirect.point).filter(|block| func.entries.contains(block));
+    entry.is_some_and(|block| !func.live_in(block).intersects(around.edit.gate_changes()))
+}
+
+/// A gate to `to`.
+fn gate(around: &Around<'_>, gates: &Gates, to: Svma, code: &mut CodeChunk) -> Result<Svma, OutOfReach> {
+    let mut bytes = Vec::new();
+    let fields = around.edit.gate(&mut bytes);
+    let at = code.end();
+    for (field, target) in fields.into_iter().zip([gates.state, to, to, gates.new_thread]) {
+        around.edit.fill(&mut bytes, at, field, target)?;
+    }
+    code.put(at, &bytes);
+    Ok(at)
 }
 
 /// Where control goes that arrives at an old address.

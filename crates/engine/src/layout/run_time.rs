@@ -1,24 +1,29 @@
 //! The run-time code and its data at their places.
 //!
 //! ```text
-//! data chunk    header of the counts file (a page) | its path (a page) | shard: owner, counters
+//! data chunk    header of the counts file (a page) | its path, state (a page) | shard: owner, counters
 //! code chunk    run-time code | clones | ...
 //! ```
+//!
+//! If every thread has its own counters there is no shard in the data chunk.
 
 use lancet_isa::Svma;
 use lancet_isa::edit::Edit;
-use lancet_isa::runtime::{HEADER_LEN, PATH_LEN, RunTimePlaces, SHARD_HEADER_LEN};
+use lancet_isa::runtime::{HEADER_LEN, PATH_LEN, RunTimePlaces, SHARD_HEADER_LEN, Shard, WINDOW, WINDOW_LEN};
 
+use super::clone::Counters;
 use super::patch::{Chunk, ChunkKind};
 use super::{Keep, LayoutError, PAGE};
 
 pub(super) struct Made {
     pub data: Chunk,
-    pub counters: Svma,
+    pub counters: Counters,
     pub code_at: Svma,
     pub code: Vec<u8>,
     pub start_up: Svma,
     pub forked: Svma,
+    pub new_thread: Svma,
+    pub state: Svma,
 }
 
 /// Bytes of a shard with so many counters.
@@ -33,18 +38,28 @@ pub(super) fn make(edit: &dyn Edit, at: Svma, keep: &Keep<'_>, counters: u32) ->
     }
     let (path, shard) = (at + HEADER_LEN, at + HEADER_LEN + PAGE);
     let shard_len = shard_len(counters);
-    let code_at = shard + shard_len;
-    let start_up = keep.start_up;
-    let made = edit.run_time(&RunTimePlaces { at: code_at, header: at, path, shard, shard_len, start_up })?;
+    if keep.per_thread && shard_len > WINDOW_LEN {
+        return Err(LayoutError::ManyCounters { counters });
+    }
+    let (code_at, place) =
+        if keep.per_thread { (shard, Shard::PerThread) } else { (shard + shard_len, Shard::At(shard)) };
+    let (start_up, state) = (keep.start_up, path + PATH_LEN);
+    let made =
+        edit.run_time(&RunTimePlaces { at: code_at, header: at, path, state, shard: place, shard_len, start_up })?;
     let mut bytes = keep.header.to_vec();
     bytes.resize(HEADER_LEN as usize, 0);
     bytes.extend_from_slice(keep.path);
     Ok(Made {
         data: Chunk { at, bytes, kind: ChunkKind::Data { size: code_at - at } },
-        counters: shard + SHARD_HEADER_LEN,
+        counters: match place {
+            Shard::At(shard) => Counters::Shared { at: shard + SHARD_HEADER_LEN },
+            Shard::PerThread => Counters::PerThread { base: WINDOW + SHARD_HEADER_LEN as u32 },
+        },
         code_at,
         code: made.bytes,
         start_up: made.start_up,
         forked: made.forked,
+        new_thread: made.new_thread,
+        state,
     })
 }

@@ -31,9 +31,7 @@ pub enum Obstacle {
     SignalFrame,
     #[error("its unwind table cannot be moved: {0}")]
     Unwind(#[from] unwind::Obstacle),
-    #[error(
-        "it makes calls, and no unwind table describes its frames as others' are: who walks them may go by address"
-    )]
+    #[error("no unwind table describes it as it does others: whoever wrote it may copy it or know its addresses")]
     NoFrame,
     #[error("its block at {at} is outside of it")]
     Scattered { at: Svma },
@@ -143,8 +141,9 @@ fn check_frames(program: &Program, func: &Func) -> Result<(), Obstacle> {
     let image = program.image();
     for part in &func.parts {
         let Some(fde) = image.fde_at(part.start) else {
-            // Run-time systems of some languages know their own frames by return addresses, which move.
-            if !func.calls.is_empty() && image.fdes().len() > program.funcs().len() / 2 {
+            // Run-time systems of some languages know their own frames by return addresses, which move, or copy their
+            // code elsewhere (V8 both).
+            if image.fdes().len() > program.funcs().len() / 2 {
                 return Err(Obstacle::NoFrame);
             }
             continue;

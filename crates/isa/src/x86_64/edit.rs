@@ -9,7 +9,7 @@ use super::X86_64;
 use super::decode::one;
 use super::facts::FACTS;
 use crate::edit::{Counter, Edit, EncodeError, Field, FieldKind, Free, Movable, OutOfReach, Reach};
-use crate::runtime::{RunTime, RunTimePlaces};
+use crate::runtime::{RunTime, RunTimePlaces, SHARD_THREAD, WINDOW};
 use crate::{Reg, RegSet, Svma};
 
 /// Registers that a function may change without giving them back.
@@ -111,6 +111,28 @@ impl Edit for X86_64 {
         // test eax, eax; jne over the call
         out.extend([0x85, 0xc0, 0x75, 5]);
         with_field(out, &[0xe8], FieldKind::Far)
+    }
+
+    fn gate_changes(&self) -> RegSet {
+        FACTS.flags.without(RegSet::of(Reg(super::facts::DF))).union(RegSet::of(Reg(11)))
+    }
+
+    fn gate(&self, out: &mut Vec<u8>) -> [Field; 4] {
+        // cmp qword [state], 0: the distance is in front of the immediate.
+        let mut state = with_field(out, &[0x48, 0x83, 0x3d], FieldKind::Far);
+        out.push(0);
+        state.origin += 1;
+        // je over the next three
+        out.extend([0x74, 24]);
+        // mov r11, fs:[0]: the thread's own pointer to itself
+        out.extend([0x64, 0x4c, 0x8b, 0x1c, 0x25, 0, 0, 0, 0]);
+        // cmp r11, gs:[...]
+        out.extend([0x65, 0x4c, 0x3b, 0x1c, 0x25]);
+        out.extend((WINDOW + SHARD_THREAD).to_le_bytes());
+        let known = with_field(out, &[0x0f, 0x84], FieldKind::Far);
+        // lea r11, [target]
+        let later = with_field(out, &[0x4c, 0x8d, 0x1d], FieldKind::Far);
+        [state, known, later, with_field(out, &[0xe9], FieldKind::Far)]
     }
 
     fn run_time(&self, places: &RunTimePlaces) -> Result<RunTime, EncodeError> {

@@ -10,6 +10,8 @@
 //! | r13 | the process id |
 //! | r14 | the file |
 //! | r15 | the size of the file |
+//!
+//! In a program with threads the main thread takes its shard at start-up, the others at a gate.
 
 use iced_x86::code_asm::{
     CodeAssembler, CodeLabel, al, byte_ptr, cl, dword_ptr, eax, ecx, edi, edx, esi, ptr, qword_ptr, r8, r9, r9d, r10,
@@ -19,7 +21,8 @@ use iced_x86::{BlockEncoderOptions, IcedError};
 
 use crate::addr::Svma;
 use crate::runtime::{
-    HEADER_LEN, IDENTITY_LEN, NAME_AT, PATH_LEN, RunTime, RunTimePlaces, SHARD_HEADER_LEN, StartUp, VARIABLE,
+    HEADER_LEN, IDENTITY_LEN, NAME_AT, PATH_LEN, RunTime, RunTimePlaces, SHARD_HEADER_LEN, SHARD_THREAD, Shard,
+    StartUp, VARIABLE, WINDOW,
 };
 
 mod call {
@@ -31,12 +34,16 @@ mod call {
     pub const FSTAT: u32 = 5;
     pub const MMAP: u32 = 9;
     pub const MUNMAP: u32 = 11;
+    pub const SIGPROCMASK: u32 = 14;
     pub const PREAD64: u32 = 17;
     pub const PWRITE64: u32 = 18;
     pub const GETPID: u32 = 39;
     pub const KILL: u32 = 62;
     pub const FLOCK: u32 = 73;
     pub const FTRUNCATE: u32 = 77;
+    pub const ARCH_PRCTL: u32 = 158;
+    pub const GETTID: u32 = 186;
+    pub const EXIT_GROUP: u32 = 231;
     pub const FALLOCATE: u32 = 285;
 }
 
@@ -48,7 +55,18 @@ const MAP_SHARED: u32 = 1;
 const MAP_PRIVATE: u32 = 2;
 const MAP_FIXED: u32 = 0x10;
 const MAP_ANONYMOUS: u32 = 0x20;
+const MAP_NORESERVE: u32 = 0x4000;
+const MAP_FIXED_NOREPLACE: u32 = 0x10_0000;
 const LOCK_EX: u32 = 2;
+const LOCK_UN: u32 = 8;
+const SIG_SETMASK: u32 = 2;
+const ARCH_SET_GS: u32 = 0x1001;
+/// In the state: memory is at the window; start-up has run; the last shard that a thread of this process took.
+const WINDOW_MAPPED: i32 = 0;
+const STARTED: i32 = 8;
+const LAST_SHARD: i32 = 16;
+/// In a shard: the one that was taken before.
+const BEFORE: i32 = 16;
 const ESRCH: i32 = -3;
 const EOPNOTSUPP: i32 = -95;
 /// `st_ino`, `st_mode`, `st_size` in `struct stat`, and its size.
@@ -62,7 +80,8 @@ const REGULAR_FILE: i32 = 0o100_000;
 const PATH_AT: i32 = -(PATH_LEN as i32) - 64;
 const STAT_AT: i32 = PATH_AT - STAT_LEN;
 const SPACE_AT: i32 = STAT_AT - 16;
-const FRAME: i32 = -SPACE_AT + 64;
+const MASK_AT: i32 = SPACE_AT - 16;
+const FRAME: i32 = -MASK_AT + 64;
 
 const NAMESPACE: &[u8] = b"/proc/self/ns/pid\0";
 const LOST: &[u8] = b"lancet: counts are not kept: ";
@@ -70,16 +89,18 @@ const CANNOT_OPEN: &[u8] = b": cannot be opened for writing\n";
 const NOT_A_FILE: &[u8] = b": not a regular file\n";
 const OTHERS: &[u8] = b": holds the counts of another program or rewrite; remove it or set LANCET_COUNTS\n";
 const NO_SPACE: &[u8] = b": no space, or cannot be mapped\n";
+const NO_WINDOW: &[u8] = b"lancet: something else is mapped at 0x70000000, where counters must be\n";
 const TOO_LONG: &[u8] = b"the path of the counts file is too long\n";
 
 /// The code, at its place.
 pub(super) fn assemble(places: &RunTimePlaces) -> Result<RunTime, IcedError> {
     let mut writer = Writer::new(*places)?;
     writer.write()?;
-    let Writer { mut asm, start_up, forked, .. } = writer;
+    let Writer { mut asm, start_up, forked, new_thread, .. } = writer;
     let result = asm.assemble_options(places.at.0, BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS)?;
     let at = |label: &CodeLabel| result.label_ip(label).map(Svma);
-    Ok(RunTime { start_up: at(&start_up)?, forked: at(&forked)?, bytes: result.inner.code_buffer })
+    let (start_up, forked, new_thread) = (at(&start_up)?, at(&forked)?, at(&new_thread)?);
+    Ok(RunTime { start_up, forked, new_thread, bytes: result.inner.code_buffer })
 }
 
 struct Writer {
@@ -87,6 +108,7 @@ struct Writer {
     places: RunTimePlaces,
     start_up: CodeLabel,
     forked: CodeLabel,
+    new_thread: CodeLabel,
     start: CodeLabel,
     take: CodeLabel,
     texts: Vec<(CodeLabel, Vec<u8>)>,
@@ -98,8 +120,8 @@ impl Writer {
     fn new(places: RunTimePlaces) -> Result<Writer, IcedError> {
         let mut asm = CodeAssembler::new(64)?;
         let mut label = || asm.create_label();
-        let (start_up, forked, start, take) = (label(), label(), label(), label());
-        Ok(Writer { asm, places, start_up, forked, start, take, texts: Vec::new() })
+        let (start_up, forked, new_thread, start, take) = (label(), label(), label(), label(), label());
+        Ok(Writer { asm, places, start_up, forked, new_thread, start, take, texts: Vec::new() })
     }
 
     /// The distance from the code's start, where the start-up code is, for addressing through rbx.
@@ -122,6 +144,7 @@ impl Writer {
     fn write(&mut self) -> Done {
         self.entry()?;
         self.after_fork()?;
+        self.in_new_thread()?;
         self.first()?;
         self.take_shard()?;
         for (mut label, bytes) in std::mem::take(&mut self.texts) {
@@ -171,7 +194,14 @@ impl Writer {
         }
         self.asm.lea(rbx, ptr(self.start_up))?;
         // Away from the parent's shard, whatever happens then.
-        self.map_private()?;
+        match self.places.shard {
+            Shard::At(shard) => self.map_private(shard)?,
+            Shard::PerThread => {
+                self.asm.mov(qword_ptr(rbx + self.from_base(self.places.state) + LAST_SHARD), 0)?;
+                self.asm.xor(esi, esi)?;
+                self.set_base()?;
+            }
+        }
         self.asm.xor(edi, edi)?;
         self.asm.call(self.take)?;
         for reg in [rbp, rbx, r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax] {
@@ -180,8 +210,67 @@ impl Writer {
         self.asm.ret()
     }
 
-    fn map_private(&mut self) -> Done {
-        self.asm.lea(rdi, ptr(rbx + self.from_base(self.places.shard)))?;
+    /// Memory at the window, if there is none yet.
+    fn map_window(&mut self) -> Done {
+        let mut done = self.asm.create_label();
+        let mapped = self.from_base(self.places.state) + WINDOW_MAPPED;
+        self.asm.cmp(qword_ptr(rbx + mapped), 0)?;
+        self.asm.jne(done)?;
+        self.asm.mov(edi, WINDOW)?;
+        self.asm.mov(rsi, self.places.shard_len)?;
+        self.asm.mov(edx, READ_WRITE)?;
+        self.asm.mov(r10d, MAP_PRIVATE | MAP_FIXED_NOREPLACE | MAP_ANONYMOUS | MAP_NORESERVE)?;
+        self.asm.mov(r8, -1i64)?;
+        self.asm.xor(r9d, r9d)?;
+        self.system(call::MMAP)?;
+        let mut fits = self.asm.create_label();
+        self.asm.cmp(rax, WINDOW as i32)?;
+        self.asm.je(fits)?;
+        // Edited code cannot run without.
+        let text = self.text(NO_WINDOW);
+        self.print(text, NO_WINDOW.len())?;
+        self.asm.mov(edi, 127u32)?;
+        self.system(call::EXIT_GROUP)?;
+        self.asm.set_label(&mut fits)?;
+        self.asm.mov(qword_ptr(rbx + mapped), 1)?;
+        self.asm.set_label(&mut done)?;
+        self.asm.nop()
+    }
+
+    /// The thread's base register from rsi.
+    fn set_base(&mut self) -> Done {
+        self.asm.mov(edi, ARCH_SET_GS)?;
+        self.system(call::ARCH_PRCTL)
+    }
+
+    /// Gates lead here, with the way on in r11.
+    fn in_new_thread(&mut self) -> Done {
+        let mut new_thread = self.new_thread;
+        self.asm.set_label(&mut new_thread)?;
+        self.new_thread = new_thread;
+        if self.places.shard != Shard::PerThread {
+            return self.asm.jmp(r11);
+        }
+        for reg in [rax, rcx, rdx, rsi, rdi, r8, r9, r10, r11, rbx, rbp] {
+            self.asm.push(reg)?;
+        }
+        self.asm.lea(rbx, ptr(self.start_up))?;
+        self.map_window()?;
+        // Before start-up, what is counted is counted at the window, and taken over then.
+        let mut early = self.asm.create_label();
+        self.asm.cmp(qword_ptr(rbx + self.from_base(self.places.state) + STARTED), 0)?;
+        self.asm.je(early)?;
+        self.asm.xor(edi, edi)?;
+        self.asm.call(self.take)?;
+        self.asm.set_label(&mut early)?;
+        for reg in [rbp, rbx, r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax] {
+            self.asm.pop(reg)?;
+        }
+        self.asm.jmp(r11)
+    }
+
+    fn map_private(&mut self, shard: Svma) -> Done {
+        self.asm.lea(rdi, ptr(rbx + self.from_base(shard)))?;
         self.asm.mov(rsi, self.places.shard_len)?;
         self.asm.mov(edx, READ_WRITE)?;
         self.asm.mov(r10d, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS)?;
@@ -233,6 +322,10 @@ impl Writer {
         self.asm.pop(rbx)?;
         self.asm.ret()?;
         self.asm.set_label(&mut done)?;
+        if self.places.shard == Shard::PerThread {
+            self.map_window()?;
+            self.asm.mov(qword_ptr(rbx + self.from_base(self.places.state) + STARTED), 1)?;
+        }
         self.asm.mov(edi, 1u32)?;
         self.asm.call(self.take)?;
         self.asm.pop(rbp)?;
@@ -252,12 +345,22 @@ impl Writer {
         self.asm.sub(rsp, FRAME)?;
         self.asm.xor(r14d, r14d)?;
         self.asm.dec(r14)?;
+        // A signal's handler must not want a shard, too, while the file is locked.
+        self.asm.mov(qword_ptr(rbp + MASK_AT), -1)?;
+        self.asm.lea(rsi, ptr(rbp + MASK_AT))?;
+        self.asm.lea(rdx, ptr(rbp + (MASK_AT - 8)))?;
+        self.set_mask()?;
         self.system(call::GETPID)?;
         self.asm.mov(r13, rax)?;
         let (mut failed, mut out, mut search, mut append, mut taken) = self.labels5();
         self.expand_path(failed)?;
         self.open(failed)?;
         self.check_header(failed)?;
+        if self.places.shard == Shard::PerThread {
+            self.system(call::GETTID)?;
+            self.asm.mov(r13, rax)?;
+            self.take_over(out)?;
+        }
 
         // rsp is below the buffer; the namespace that process ids are of:
         let namespace = self.text(NAMESPACE);
@@ -303,12 +406,22 @@ impl Writer {
         self.asm.js(no_space)?;
         self.asm.set_label(&mut taken)?;
         self.add_early_counts(no_space)?;
-        self.map(self.places.shard, MAP_FIXED)?;
+        self.map(match self.places.shard {
+            Shard::At(at) => Some(at),
+            Shard::PerThread => None,
+        })?;
         self.asm.test(rax, rax)?;
         self.asm.js(no_space)?;
         self.asm.mov(qword_ptr(rax), r13)?;
         self.asm.mov(rcx, qword_ptr(rbp + SPACE_AT))?;
         self.asm.mov(qword_ptr(rax + 8), rcx)?;
+        if self.places.shard == Shard::PerThread {
+            let last = self.from_base(self.places.state) + LAST_SHARD;
+            self.asm.mov(rcx, qword_ptr(rbx + last))?;
+            self.asm.mov(qword_ptr(rax + BEFORE), rcx)?;
+            self.asm.mov(qword_ptr(rbx + last), rax)?;
+            self.have_shard()?;
+        }
         self.asm.jmp(out)?;
 
         self.asm.set_label(&mut no_space)?;
@@ -321,14 +434,62 @@ impl Writer {
         let mut no_file = self.asm.create_label();
         self.asm.test(r14, r14)?;
         self.asm.js(no_file)?;
+        // The mapping keeps the open file, and with it the lock.
+        self.asm.mov(rdi, r14)?;
+        self.asm.mov(esi, LOCK_UN)?;
+        self.system(call::FLOCK)?;
         self.asm.mov(rdi, r14)?;
         self.system(call::CLOSE)?;
         self.asm.set_label(&mut no_file)?;
+        self.asm.lea(rsi, ptr(rbp + (MASK_AT - 8)))?;
+        self.asm.xor(edx, edx)?;
+        self.set_mask()?;
         self.asm.mov(rsp, rbp)?;
         for reg in [rdi, r15, r14, r13, r12] {
             self.asm.pop(reg)?;
         }
         self.asm.ret()
+    }
+
+    /// The signal mask from rsi, and the old one to rdx.
+    fn set_mask(&mut self) -> Done {
+        self.asm.mov(edi, SIG_SETMASK)?;
+        self.asm.mov(r10d, 8u32)?;
+        self.system(call::SIGPROCMASK)
+    }
+
+    /// The shard at rax is this thread's from now on.
+    fn have_shard(&mut self) -> Done {
+        self.asm.mov(rcx, qword_ptr(0).fs())?;
+        self.asm.mov(qword_ptr(rax + SHARD_THREAD as i32), rcx)?;
+        self.asm.mov(ecx, WINDOW)?;
+        self.asm.mov(rsi, rax)?;
+        self.asm.sub(rsi, rcx)?;
+        self.set_base()
+    }
+
+    /// Takes the shard of a thread of this process that is gone, if there is one: mappings are limited.
+    fn take_over(&mut self, out: CodeLabel) -> Done {
+        let (mut next, mut gone, mut none) =
+            (self.asm.create_label(), self.asm.create_label(), self.asm.create_label());
+        self.asm.mov(r12, qword_ptr(rbx + self.from_base(self.places.state) + LAST_SHARD))?;
+        self.asm.set_label(&mut next)?;
+        self.asm.test(r12, r12)?;
+        self.asm.jz(none)?;
+        self.asm.mov(rdi, qword_ptr(r12))?;
+        self.asm.xor(esi, esi)?;
+        self.system(call::KILL)?;
+        self.asm.cmp(rax, ESRCH)?;
+        self.asm.je(gone)?;
+        self.asm.mov(r12, qword_ptr(r12 + BEFORE))?;
+        self.asm.jmp(next)?;
+        self.asm.set_label(&mut gone)?;
+        self.asm.mov(qword_ptr(r12), r13)?;
+        self.asm.mov(rax, r12)?;
+        self.have_shard()?;
+        self.asm.jmp(out)?;
+        self.asm.set_label(&mut none)?;
+        self.asm.nop()
     }
 
     /// The path into the buffer, with the process id for each `%p` and the program's own digits for each `%n`.
@@ -494,13 +655,13 @@ impl Writer {
         self.asm.nop()
     }
 
-    /// Maps the shard at r12 in the file; the address is in rax.
-    fn map(&mut self, at: Svma, flags: u32) -> Done {
-        if flags & MAP_FIXED != 0 {
-            self.asm.lea(rdi, ptr(rbx + self.from_base(at)))?;
-        } else {
-            self.asm.xor(edi, edi)?;
+    /// Maps the shard at r12 in the file, there or anywhere; the address is in rax.
+    fn map(&mut self, at: Option<Svma>) -> Done {
+        match at {
+            Some(at) => self.asm.lea(rdi, ptr(rbx + self.from_base(at)))?,
+            None => self.asm.xor(edi, edi)?,
         }
+        let flags = if at.is_some() { MAP_FIXED } else { 0 };
         self.asm.mov(rsi, self.places.shard_len)?;
         self.asm.mov(edx, READ_WRITE)?;
         self.asm.mov(r10d, MAP_SHARED | flags)?;
@@ -514,11 +675,14 @@ impl Writer {
         let (mut again, mut done) = (self.asm.create_label(), self.asm.create_label());
         self.asm.cmp(qword_ptr(rbp), 0)?;
         self.asm.je(done)?;
-        self.map(Svma(0), 0)?;
+        self.map(None)?;
         self.asm.test(rax, rax)?;
         self.asm.js(failed)?;
         self.asm.mov(rdi, rax)?;
-        self.asm.lea(rsi, ptr(rbx + self.from_base(self.places.shard)))?;
+        match self.places.shard {
+            Shard::At(shard) => self.asm.lea(rsi, ptr(rbx + self.from_base(shard)))?,
+            Shard::PerThread => self.asm.mov(esi, WINDOW)?,
+        }
         self.asm.mov(rcx, SHARD_HEADER_LEN)?;
         self.asm.mov(rdx, self.places.shard_len)?;
         self.asm.set_label(&mut again)?;

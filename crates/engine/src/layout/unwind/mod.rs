@@ -215,7 +215,7 @@ fn search_table(
     let start = bytes.len();
     bytes.resize(start + 8 + 8 * fdes.len(), 0);
     let (head, entries) = bytes[start..].split_at_mut(8);
-    let mut put = |field: &mut [u8], from: Svma, to: Svma| {
+    let put = |field: &mut [u8], from: Svma, to: Svma| {
         let fits = i32::try_from((to - from) as i64);
         fits.map(|distance| endian.write_u32(field, distance as u32)).map_err(|_| UnwindError::NoRoom {
             what: "entry of .eh_frame_hdr",
