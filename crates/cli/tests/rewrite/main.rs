@@ -1,0 +1,14 @@
+//! `lancet rewrite` on real programs: the output behaves exactly like the input, and its counts are exact.
+//!
+//! The programs are in `testdata/x86_64/rewrite`. Each test builds what it needs, rewrites it, and runs it beside the
+//! original. Counts are compared with callgrind's for every single instruction (`exact.rs`), with gcov's for every
+//! line, or with what the program is known to do.
+
+mod bench;
+mod callgrind;
+mod control;
+mod exact;
+mod kinds;
+mod processes;
+mod safety;
+mod tools;

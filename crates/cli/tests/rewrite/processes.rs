@@ -1,0 +1,71 @@
+//! Processes that are made, replaced and ended in all ways: no count is lost, none is counted twice.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+
+use crate::bench::{Bench, calls_of};
+use crate::exact::is_exact;
+
+/// Counts of parents, children and grandchildren that run at the same time add up.
+#[test]
+fn forks_and_execs() {
+    for flags in ["-O2", "-O0 -no-pie", "-O2 -static", "-O2 -s"] {
+        let bench = Bench::new();
+        let program = bench.compile("gcc", &["processes.c"], "processes", flags);
+        let rewritten = bench.counting(&program, "processes.counting");
+        assert_eq!(bench.run(&rewritten, &[]), bench.run(&program, &[]), "{flags}");
+        let counted = bench.counted("processes.counting");
+        if flags.contains("-s ") || flags.ends_with("-s") {
+            continue;
+        }
+        // Four children and the parent's own thousands; the grandchild.
+        assert_eq!(calls_of(&counted, "once"), 8 * 1000 + 500, "{flags}");
+        // First, last, and in three processes that became the program again.
+        assert_eq!(calls_of(&counted, "work"), 2 + 3, "{flags}");
+        assert_eq!(calls_of(&counted, "main"), 1 + 3, "{flags}");
+    }
+}
+
+#[test]
+fn all_ways_to_end() {
+    let ways = ["exit", "_exit", "quick_exit", "abort", "trap", "fault", "divide", "kill", "term"];
+    for (compiler, flags) in [("gcc", "-O2 -w"), ("clang", "-O0 -w"), ("gcc", "-Os -w -static")] {
+        let bench = Bench::new();
+        let program = bench.compile(compiler, &["ends.c"], "ends", flags);
+        let rewritten = bench.counting(&program, "ends.counting");
+        for (i, way) in ways.iter().enumerate() {
+            let expected = bench.run(&program, &[way]);
+            assert_eq!(bench.run(&rewritten, &[way]), expected, "{flags} {way}");
+            let counted = bench.counted("ends.counting");
+            let runs = i as u64 + 1;
+            assert_eq!(calls_of(&counted, "work"), 1000 * runs, "{flags} {way}");
+            assert_eq!(calls_of(&counted, "main"), runs, "{flags} {way}");
+        }
+    }
+}
+
+/// Every instruction, in runs that do not end by returning from `main`.
+#[test]
+fn exact_whatever_the_end() {
+    for way in ["exit", "abort", "fault", "term"] {
+        let bench = Bench::new();
+        let program = bench.compile("gcc", &["ends.c"], "ends", "-O1 -w");
+        is_exact(&bench, &program, &[way]);
+    }
+}
+
+/// Killed from outside, while it waits.
+#[test]
+fn killed() {
+    let bench = Bench::new();
+    let program = bench.compile("gcc", &["ends.c"], "ends", "-O2 -w");
+    let rewritten = bench.counting(&program, "ends.counting");
+    let mut child = Command::new(&rewritten).arg("wait").stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
+    assert_eq!(line, "ready\n");
+    child.kill().expect("it is killed");
+    assert_eq!(child.wait().expect("it ended").signal(), Some(9));
+    assert_eq!(calls_of(&bench.counted("ends.counting"), "work"), 1000);
+}
