@@ -15,10 +15,12 @@ mod output;
 mod profile;
 mod progress;
 mod report;
+mod replace;
 mod rewrite;
 mod sampling;
 mod sim;
 mod stat;
+mod status;
 mod subject;
 
 use std::io;
@@ -67,6 +69,9 @@ enum Command {
     Stat(stat::Args),
     Rewrite(rewrite::Args),
     Report(report::Args),
+    Replace(replace::Args),
+    Status(status::StatusArgs),
+    Undo(status::UndoArgs),
 }
 
 fn main() -> ExitCode {
@@ -103,6 +108,9 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Stat(args) => stat::run(args, &mut output)?,
         Command::Rewrite(args) => rewrite::run(args, &mut output)?,
         Command::Report(args) => report::run(args, &mut output)?,
+        Command::Replace(args) => replace::run(args, &mut output)?,
+        Command::Status(args) => status::status(args, &mut output)?,
+        Command::Undo(args) => status::undo(args, &mut output)?,
     }
     output.finish()?;
     Ok(ExitCode::SUCCESS)

@@ -44,6 +44,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+pub mod live;
 pub mod lookup;
 pub mod names;
 pub mod prelude;

@@ -2,6 +2,7 @@
 
 mod map;
 pub mod perf;
+pub mod priority;
 pub mod ptrace;
 mod ring;
 pub mod spawn;

@@ -48,7 +48,7 @@ fn a_stripped_command_and_its_children() {
     let workshop = Workshop::new();
     let chain = workshop.compile("chain.c", "chain", &["-O2", "-s"]);
     let ran = lancet([
-        &*"profile".as_ref(),
+        "profile".as_ref(),
         "--json".as_ref(),
         "--".as_ref(),
         chain.as_os_str(),
@@ -98,7 +98,7 @@ fn differences_and_counts() {
     let one = lancet(["profile", "--pid", &busy.pid(), "--seconds", "0.3", "--json"]).good();
     let path = workshop.path("one.json");
     std::fs::write(&path, one).expect("a file");
-    let diff = lancet([&*"diff".as_ref(), "--json".as_ref(), path.as_os_str(), path.as_os_str()]).good();
+    let diff = lancet(["diff".as_ref(), "--json".as_ref(), path.as_os_str(), path.as_os_str()]).good();
     let changes = json(&diff);
     assert!(changes["functions"].as_array().expect("an array").iter().all(|change| change["change"] == 0.0));
 

@@ -50,6 +50,7 @@ pub use lines::SourceLine;
 pub use lsda::LandingPad;
 pub use names::{demangle, demangle_short};
 pub use process::{MappedObject, Process, Skipped};
+pub(crate) use process::{maps, start_time, why_not_attached};
 pub use relocs::{Reloc, RelocKind};
 pub use symbols::{Binding, DynamicSymbol, Symbol, SymbolKind};
 
@@ -57,8 +58,8 @@ use classify::{code_ranges, isa_of, kind_of};
 use data::Data;
 use debug_info::DebugInfo;
 use frames::Frames;
-use headers::{Headers, NoHeaders, Scope};
 pub(crate) use frames::{LONGEST_CIE, RawFrames};
+use headers::{Headers, NoHeaders, Scope};
 pub(crate) use lsda::{CallSite, Lsda};
 pub(crate) use pointer::read_encoded;
 use symbols::Strings;

@@ -31,7 +31,9 @@ pub enum Obstacle {
     SignalFrame,
     #[error("its unwind table cannot be moved: {0}")]
     Unwind(#[from] unwind::Obstacle),
-    #[error("it makes calls, and no unwind table describes its frames as others' are: who walks them may go by address")]
+    #[error(
+        "it makes calls, and no unwind table describes its frames as others' are: who walks them may go by address"
+    )]
     NoFrame,
     #[error("its block at {at} is outside of it")]
     Scattered { at: Svma },

@@ -143,8 +143,12 @@ impl<'a> Source<'a> {
             let (first, end) = (site.start.max(old.start), (site.start + site.len).min(old.end));
             let (new, new_end) = (piece.to_new(first)?, piece.to_new(end)?);
             let pad = site.pad.map(|pad| self.new_place(piece.func, pad));
-            (first < end && new < new_end)
-                .then(|| CallSite { start: new, len: new_end - new, pad, action: site.action })
+            (first < end && new < new_end).then(|| CallSite {
+                start: new,
+                len: new_end - new,
+                pad,
+                action: site.action,
+            })
         });
         let moved: Vec<CallSite> = moved.collect();
         pads.write(draft, start, &moved)
@@ -167,8 +171,8 @@ impl<'a> Source<'a> {
         while let Some(index) = order.next() {
             let Some(fde) = self.image.fde_at(piece.asides[index].like) else { continue };
             let bad = |error| UnwindError::Obstacle { at: fde.start, obstacle: Obstacle::Rules(error) };
-            let (cie, entry) = sound_entry(&self.table, fde)
-                .map_err(|obstacle| UnwindError::Obstacle { at: fde.start, obstacle })?;
+            let (cie, entry) =
+                sound_entry(&self.table, fde).map_err(|obstacle| UnwindError::Obstacle { at: fde.start, obstacle })?;
             let mut machine = Machine::new(self.table, &cie).map_err(bad)?;
             let mut rules = self.table.rules(&cie, &entry, fde.start);
             let mut next = rules.next_rule().map_err(bad)?;

@@ -44,13 +44,7 @@ pub(super) fn put(field: &mut [u8], endian: RunTimeEndian, signed: bool, value: 
 }
 
 /// Puts a pointer to `to` into `field`, which stands at `at`.
-pub(super) fn put_pointer(
-    field: &mut [u8],
-    endian: RunTimeEndian,
-    encoding: DwEhPe,
-    at: Svma,
-    to: Svma,
-) -> Option<()> {
+pub(super) fn put_pointer(field: &mut [u8], endian: RunTimeEndian, encoding: DwEhPe, at: Svma, to: Svma) -> Option<()> {
     let value = if encoding.application() == constants::DW_EH_PE_pcrel { to - at } else { to.0 };
     // A distance as wide as an address wraps, so its sign does not matter; nor does it if the field has 64 bits.
     let wraps = encoding.format() == constants::DW_EH_PE_absptr && field.len() == 4;
@@ -92,7 +86,9 @@ mod tests {
     fn a_relative_pointer_backwards() {
         let mut field = [0; 4];
         let encoding = DwEhPe(constants::DW_EH_PE_pcrel.0 | constants::DW_EH_PE_sdata4.0);
-        assert!(is_signed(encoding) && !is_signed(constants::DW_EH_PE_udata4) && !is_signed(constants::DW_EH_PE_absptr));
+        assert!(
+            is_signed(encoding) && !is_signed(constants::DW_EH_PE_udata4) && !is_signed(constants::DW_EH_PE_absptr)
+        );
         put_pointer(&mut field, RunTimeEndian::Big, encoding, Svma(0x2000), Svma(0x1ffe)).expect("it fits");
         assert_eq!(field, [0xff, 0xff, 0xff, 0xfe]);
     }

@@ -256,8 +256,7 @@ pub(super) struct Machine<'a> {
 impl<'a> Machine<'a> {
     /// As the CIE leaves it.
     pub fn new(table: Table<'a>, cie: &Cie<'a>) -> gimli::Result<Machine<'a>> {
-        let mut machine =
-            Machine { initial: State::default(), state: State::default(), remembered: Vec::new() };
+        let mut machine = Machine { initial: State::default(), state: State::default(), remembered: Vec::new() };
         let mut rules = Rules::new(table, cie, cie.rules, Svma(0));
         while let Some((_, instruction)) = rules.next_rule()? {
             machine.run(&instruction)?;
