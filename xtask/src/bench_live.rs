@@ -137,7 +137,8 @@ fn vecadd(shop: &Shop, verdicts: &mut Verdicts) -> Result<()> {
     // Lines that were printed before the swap are still in the pipe.
     fastest(10)?;
     let after = fastest(60)?;
-    let line = format!("vecadd: {before:.1} ns a call before, {after:.1} after the swap ({:.2} times faster)", before / after);
+    let line =
+        format!("vecadd: {before:.1} ns a call before, {after:.1} after the swap ({:.2} times faster)", before / after);
     verdicts.tell(before / after >= MIN_VECADD_SPEED_UP, &line);
     Ok(())
 }
@@ -165,13 +166,17 @@ fn pauses(shop: &Shop, verdicts: &mut Verdicts) -> Result<()> {
         let running = Running::start(&torture, &["hot", threads])?;
         let mut pauses = Vec::new();
         for _ in 0..11 {
-            let done = json(&shop.lancet(&["replace", "--pid", &running.pid(), "small", "--with", &object, "--json"])?)?;
+            let done =
+                json(&shop.lancet(&["replace", "--pid", &running.pid(), "small", "--with", &object, "--json"])?)?;
             pauses.push(done["pause_microseconds"].as_f64().context("no pause")?);
             shop.lancet(&["undo", "--pid", &running.pid()])?;
         }
         pauses.sort_by(f64::total_cmp);
         let (median, ratio) = (pauses[pauses.len() / 2], gdb.0 / pauses[pauses.len() / 2]);
-        let line = format!("replace with {threads} threads: stop of {median:.0} µs (least {:.0}), 1/{ratio:.0} of gdb's", pauses[0]);
+        let line = format!(
+            "replace with {threads} threads: stop of {median:.0} µs (least {:.0}), 1/{ratio:.0} of gdb's",
+            pauses[0]
+        );
         verdicts.tell(ratio >= MIN_GDB_OVER_PAUSE, &line);
     }
     Ok(())
@@ -188,7 +193,8 @@ fn calls(shop: &Shop, rounds: u32, verdicts: &mut Verdicts) -> Result<()> {
         replaced = replaced.min(after_change(shop, &program, &["replace", "small", "--with", &object])?);
         timed = timed.min(timed_call(shop, &program)?);
     }
-    let line = format!("a call: {native:.3} ns native, {replaced:.3} through a replaced entry ({:.3})", replaced / native);
+    let line =
+        format!("a call: {native:.3} ns native, {replaced:.3} through a replaced entry ({:.3})", replaced / native);
     verdicts.tell(replaced / native <= MAX_CALL_OVER_NATIVE, &line);
     println!("      a timed call costs {:.1} ns more", timed - native);
     Ok(())
@@ -201,7 +207,8 @@ fn after_change(shop: &Shop, program: &Path, words: &[&str]) -> Result<f64> {
     let mut arguments = vec![words[0], "--pid", &pid];
     arguments.extend(&words[1..]);
     shop.lancet(&arguments)?;
-    let measured = json(&shop.lancet(&["stat", "--pid", &pid, "--event", "task-clock", "--seconds", "0.1", "--json"])?)?;
+    let measured =
+        json(&shop.lancet(&["stat", "--pid", &pid, "--event", "task-clock", "--seconds", "0.1", "--json"])?)?;
     ensure!(measured["events"][0]["count"].as_u64() > Some(0), "it does not run");
     std::thread::sleep(Duration::from_millis(300));
     let told = running.told()?;
@@ -226,7 +233,8 @@ fn first_report(shop: &Shop, rounds: u32, verdicts: &mut Verdicts) -> Result<()>
         let cost = measure::cost_of(Command::new(&shop.lancet).args(["profile", "--pid", &pid, "--seconds", "1"]))?;
         own = own.min(cost.wall());
         memory = cost.peak_bytes.max(memory);
-        let line = format!("cd $(mktemp -d) && perf record -q -g -p {pid} -o p.data sleep 1 && perf report --stdio -i p.data");
+        let line =
+            format!("cd $(mktemp -d) && perf record -q -g -p {pid} -o p.data sleep 1 && perf report --stdio -i p.data");
         perf = perf.min(measure::cost_of(Command::new("sh").args(["-c", &line]))?.wall());
     }
     let line = format!("first report of python3: {own:.2?} and {} MB, perf {perf:.2?}", memory >> 20);
@@ -271,7 +279,9 @@ fn sampling(shop: &Shop, rounds: u32, seconds: u64, verdicts: &mut Verdicts) -> 
 fn cpu_of(program: &Path, count: &str, watcher: Option<Command>) -> Result<f64> {
     let mut child = Command::new(program).arg(count).spawn()?;
     let watching = match watcher {
-        Some(mut watcher) => Some(watcher.arg(child.id().to_string()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?),
+        Some(mut watcher) => {
+            Some(watcher.arg(child.id().to_string()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?)
+        }
         None => None,
     };
     // Read while it is a zombie: the kernel still knows what it used.

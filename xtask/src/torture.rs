@@ -8,7 +8,7 @@
 //! A target is harmed if it dies, says `wrong`, or does not end by itself when it is asked to.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -140,7 +140,8 @@ impl Shop {
         for _ in 0..kills {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let moment = whole.mul_f64(1.2 * (random >> 40) as f64 / (1 << 24) as f64);
-            let mut lancet = Command::new(&self.lancet).args(replace).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+            let mut lancet =
+                Command::new(&self.lancet).args(replace).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
             std::thread::sleep(moment);
             let _ = lancet.kill();
             lancet.wait()?;
@@ -181,7 +182,8 @@ impl Shop {
                 .spawn()?;
             while benchmark.try_wait()?.is_none() {
                 self.lancet(&["profile", "--pid", &pid, "--seconds", "0.2"])?;
-                self.lancet(&["measure", "--pid", &pid, "digits10", "--calls", "10", "--seconds", "0.2"]).or_else(not_called)?;
+                self.lancet(&["measure", "--pid", &pid, "digits10", "--calls", "10", "--seconds", "0.2"])
+                    .or_else(not_called)?;
                 self.lancet(&["count", "--pid", &pid, "digits10", "--seconds", "0.1"])?;
                 self.lancet(&["replace", "--pid", &pid, "digits10", "--with", &object])?;
                 self.lancet(&["undo", "--pid", &pid])?;
@@ -195,7 +197,9 @@ impl Shop {
             server.check()?;
             benchmarks += 1;
         }
-        println!("redis-server: {benchmarks} benchmarks of 300000 requests, {rounds} rounds of every command, 0 failed");
+        println!(
+            "redis-server: {benchmarks} benchmarks of 300000 requests, {rounds} rounds of every command, 0 failed"
+        );
         Ok(())
     }
 }
@@ -247,9 +251,4 @@ impl Drop for Target {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// For those who only want the path.
-pub fn name(path: &Path) -> String {
-    path.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned())
 }

@@ -52,7 +52,9 @@ pub fn run(args: Args, output: &mut Output) -> anyhow::Result<()> {
         (Some(function), _) => live.function(function)?,
         (None, true) => hottest(&mut live)?,
         (None, false) => {
-            return Err(misuse("measure", ErrorKind::MissingRequiredArgument, "FUNCTION or --hottest is missing").into());
+            return Err(
+                misuse("measure", ErrorKind::MissingRequiredArgument, "FUNCTION or --hottest is missing").into()
+            );
         }
     };
     let measured = live.measure(found, args.calls, args.seconds)?;

@@ -28,6 +28,8 @@ pub enum Error {
     Load(#[from] LoadError),
     #[error("process {pid}: {function}: no way to lead its calls elsewhere: {why}")]
     NoJump { pid: u32, function: String, why: String },
+    #[error("process {pid}: {function}: it was not called within {seconds} s")]
+    NotCalled { pid: u32, function: String, seconds: f64 },
     #[error("process {pid}: {function}: patch {id} changes it already; lancet undo takes it back")]
     AlreadyChanged { pid: u32, function: String, id: u64 },
     #[error(transparent)]

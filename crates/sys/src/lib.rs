@@ -1,5 +1,6 @@
 //! The only crate with `unsafe`: what the operating system offers, behind a safe interface.
 
+pub mod clock;
 mod map;
 pub mod perf;
 pub mod priority;

@@ -47,14 +47,8 @@ fn call_chains_without_frame_pointers() {
 fn a_stripped_command_and_its_children() {
     let workshop = Workshop::new();
     let chain = workshop.compile("chain.c", "chain", &["-O2", "-s"]);
-    let ran = lancet([
-        "profile".as_ref(),
-        "--json".as_ref(),
-        "--".as_ref(),
-        chain.as_os_str(),
-        "800".as_ref(),
-        "2".as_ref(),
-    ]);
+    let ran =
+        lancet(["profile".as_ref(), "--json".as_ref(), "--".as_ref(), chain.as_os_str(), "800".as_ref(), "2".as_ref()]);
     let profile = json(&ran.good());
     let threads = profile["threads"].as_array().expect("an array");
     assert_eq!(threads.len(), 3, "{threads:#?}");

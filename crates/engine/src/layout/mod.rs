@@ -75,6 +75,8 @@ pub struct Frame<'a> {
     /// The first address for what is new: at the start of a page.
     pub at: Svma,
     pub keep: Option<Keep<'a>>,
+    /// Where counters are if they are not kept in a file: in memory that somebody else has made.
+    pub counters: Option<Svma>,
 }
 
 /// How counters are kept in a file: see [`lancet_isa::runtime`].
@@ -111,7 +113,7 @@ pub fn lay_out(
     let around = Around { program, edit, survey: frame.survey, plan, counters: Counters::Shared, forks: &forks };
     let mut layout = Layout::default();
     let mut code = CodeChunk { at: frame.at, bytes: Vec::new(), edit };
-    let (mut counters, mut forked) = (frame.at, frame.at);
+    let (mut counters, mut forked) = (frame.counters.unwrap_or(frame.at), frame.at);
     if let Some(keep) = &frame.keep {
         let made = run_time::make(edit, frame.at, keep, plan.counters())?;
         layout.patch.chunks.push(made.data);

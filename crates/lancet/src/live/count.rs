@@ -39,7 +39,12 @@ const POLL: Duration = Duration::from_millis(2);
 
 impl Live {
     /// Counts the blocks of functions of one object for a time, or until the first was called so often.
-    pub fn count(&mut self, functions: &[Found], time: Duration, calls: Option<u64>) -> Result<Vec<BlockCounts>, Error> {
+    pub fn count(
+        &mut self,
+        functions: &[Found],
+        time: Duration,
+        calls: Option<u64>,
+    ) -> Result<Vec<BlockCounts>, Error> {
         let Some(first) = functions.first().copied() else { return Ok(Vec::new()) };
         for found in functions {
             self.refuse_if_changed(*found)?;
@@ -100,7 +105,14 @@ impl Live {
         Ok((room.code, room.data))
     }
 
-    fn lay_out(&self, first: Found, functions: &[Found], plan: &Plan, code: Avma, counters: Avma) -> Result<Layout, Error> {
+    fn lay_out(
+        &self,
+        first: Found,
+        functions: &[Found],
+        plan: &Plan,
+        code: Avma,
+        counters: Avma,
+    ) -> Result<Layout, Error> {
         let object = self.object(first);
         let name = || object.name().to_owned();
         let isa = object.program.image().isa();

@@ -87,7 +87,11 @@ impl Live {
         let end_at = code + TIMING_END;
         let begin = stub::begin(code, data, end_at);
         let displaced_at = code + begin.len() as u64;
-        let cannot = || Error::NoJump { pid: self.pid(), function: self.name(found), why: "the code at its entry cannot run elsewhere".into() };
+        let cannot = || Error::NoJump {
+            pid: self.pid(),
+            function: self.name(found),
+            why: "the code at its entry cannot run elsewhere".into(),
+        };
         let (displaced, moves) = entry.displaced(displaced_at).ok_or_else(cannot)?;
         let memory = self.target.memory();
         memory.write(code, &begin)?;

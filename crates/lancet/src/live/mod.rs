@@ -20,20 +20,29 @@
 //! | --- | --- |
 //! | `entry.rs` | a jump at a function's entry |
 //! | `sites.rs` | calls that lead elsewhere |
+//! | `measure.rs`, `stub.rs` | one function, call by call |
+//! | `count.rs` | how often blocks run |
+//! | `samples.rs` | where time is spent |
 //! | `symbols.rs` | addresses of the process's symbols |
 
+mod count;
 mod entry;
+mod measure;
+mod samples;
 mod sites;
+mod stub;
 mod symbols;
 
 use std::path::Path;
 use std::sync::Arc;
 
+pub use count::BlockCounts;
 use lancet_engine::image::{Image, Process, demangle, demangle_short};
 use lancet_engine::load::Module;
 use lancet_engine::program::{Func, FuncId, Program};
 pub use lancet_engine::sink::live::{Change, Entry, Overwrite, Receipt, Region, Room, State, Target, status};
 use lancet_isa::{Avma, Svma};
+pub use measure::{Instructions, Measured};
 
 use crate::{Error, Object, Subject, lookup, names};
 

@@ -138,6 +138,11 @@ mod tests {
         assert!(targets.len() == 2 && targets[0] == targets[1], "{targets:?}");
         let lines = text(&end(at, data), 0x1000);
         assert!(lines.iter().all(|line| !line.contains("bad")) && lines.last().is_some_and(|line| line == "ret"));
-        assert!(lines.iter().any(|line| line.starts_with("mov dword") && (line.contains("9000h") || line.contains("0x9000"))), "{lines:#?}");
+        assert!(
+            lines
+                .iter()
+                .any(|line| line.starts_with("mov dword") && (line.contains("9000h") || line.contains("0x9000"))),
+            "{lines:#?}"
+        );
     }
 }

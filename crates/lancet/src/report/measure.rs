@@ -63,7 +63,13 @@ pub fn measure(pid: u32, measured: &Measured) -> MeasureReport {
         most: at(1.0),
     };
     let limit = nanoseconds.median + FAR * (nanoseconds.p90 - nanoseconds.median).max(0.05 * nanoseconds.median);
-    let mut outliers: Vec<Outlier> = measured.times.iter().enumerate().filter(|(_, time)| **time > limit).map(|(call, time)| Outlier { call, nanoseconds: *time }).collect();
+    let mut outliers: Vec<Outlier> = measured
+        .times
+        .iter()
+        .enumerate()
+        .filter(|(_, time)| **time > limit)
+        .map(|(call, time)| Outlier { call, nanoseconds: *time })
+        .collect();
     outliers.sort_by(|a, b| b.nanoseconds.total_cmp(&a.nanoseconds));
     outliers.truncate(MOST_OUTLIERS);
     let (instructions, unknown) = match &measured.instructions {
@@ -90,7 +96,15 @@ impl MeasureReport {
         let palette = text.palette;
         writeln!(out, "{}: {} timed", styled(&self.function, palette.name), count(self.calls as u64, "call"))?;
         let ns = &self.nanoseconds;
-        let mut table = Table::new(vec![left("OF A CALL"), right("LEAST"), right("MEDIAN"), right("MEAN"), right("90 %"), right("99 %"), right("MOST")]);
+        let mut table = Table::new(vec![
+            left("OF A CALL"),
+            right("LEAST"),
+            right("MEDIAN"),
+            right("MEAN"),
+            right("90 %"),
+            right("99 %"),
+            right("MOST"),
+        ]);
         let times = [ns.least, ns.median, ns.mean, ns.p90, ns.p99, ns.most];
         let row = |what: &str, factor: f64| {
             let numbers = times.iter().map(|time| plain(format!("{:.1}", time * factor)));
@@ -145,7 +159,11 @@ pub fn live_counts(live: &Live, counts: &BlockCounts) -> LiveCounts {
         calls: counts.calls(),
         instructions: counts.instructions(func),
         blocks: blocks
-            .map(|(block, count)| BlockCount { address: block.start.to_string(), count: *count, instructions: block.insns })
+            .map(|(block, count)| BlockCount {
+                address: block.start.to_string(),
+                count: *count,
+                instructions: block.insns,
+            })
             .collect(),
     }
 }
@@ -154,7 +172,13 @@ impl LiveCounts {
     pub fn write_text(&self, out: &mut dyn Write, text: &Text) -> io::Result<()> {
         let palette = text.palette;
         let name = styled(&self.name, palette.name);
-        writeln!(out, "{} {name}: {} calls, {} instructions", styled(&self.address, palette.address), self.calls, self.instructions)?;
+        writeln!(
+            out,
+            "{} {name}: {} calls, {} instructions",
+            styled(&self.address, palette.address),
+            self.calls,
+            self.instructions
+        )?;
         let mut table = Table::new(vec![right("BLOCK"), right("COUNT"), right("INSNS")]);
         for block in &self.blocks {
             table.row(vec![cell(&block.address, palette.address), plain(block.count), plain(block.instructions)]);

@@ -12,7 +12,7 @@
 //! | [`raw`] | the instructions of a memory dump |
 //! | [`profile`], [`diff`] | where time is spent, and what changed |
 //! | [`counts`] | how often everything ran |
-//! | [`live`] | what was done to a process |
+//! | [`live`], [`measure`] | what was done to a process, and one function of it call by call |
 //! | [`drawing`], [`layout`], [`dot`] | pictures of a control-flow graph |
 //! | [`sim`] | what a simulated run came to |
 //! | [`words`], [`text`], [`json`] | what they share |
@@ -28,6 +28,7 @@ pub mod json;
 pub mod layout;
 pub mod live;
 pub mod loops;
+pub mod measure;
 pub mod profile;
 pub mod raw;
 pub mod sim;
