@@ -10,6 +10,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, ensure};
 use object::{Object, ObjectSection};
 
+use crate::bench_live;
 use crate::measure::{self, Cost};
 use crate::shell;
 
@@ -29,6 +30,8 @@ enum What {
         /// Files to analyse instead
         files: Vec<PathBuf>,
     },
+    /// Sampling, stops, calls, measuring and reporting of programs that run, against perf and gdb
+    Live(bench_live::Options),
 }
 
 // The bars.
@@ -37,7 +40,12 @@ const MAX_MEMORY_OVER_TEXT: f64 = 12.0;
 const MIN_SPEED_UP_ON_TWO: f64 = 1.7;
 
 pub fn run(options: &Options) -> Result<ExitCode> {
-    let What::Analyze { rounds, files } = &options.what;
+    let (rounds, files) = match &options.what {
+        What::Analyze { rounds, files } => (rounds, files),
+        What::Live(options) => {
+            return Ok(if bench_live::run(options)? { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
+    };
     ensure!(*rounds > 0, "--rounds must be at least 1");
     let lancet = shell::build_lancet()?;
     let files = if files.is_empty() { vec![cc1()?, rustc_driver()?] } else { files.clone() };

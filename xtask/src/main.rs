@@ -6,12 +6,14 @@
 
 mod accuracy;
 mod bench;
+mod bench_live;
 mod fuzz;
 mod measure;
 mod packages;
 mod shell;
 mod test;
 mod tidy;
+mod torture;
 
 use std::process::ExitCode;
 
@@ -34,6 +36,8 @@ enum Command {
     Accuracy(accuracy::Options),
     /// Measure what analysis costs, against peers
     Bench(bench::Options),
+    /// Change programs while they run, again and again, and see that nothing breaks
+    Torture(torture::Options),
     /// Fuzz the image reader and the analysis
     Fuzz(fuzz::Options),
     /// All of CI: the same as test
@@ -50,6 +54,7 @@ fn main() -> ExitCode {
         Command::Test => test::run(),
         Command::Accuracy(options) => accuracy::run(&options),
         Command::Bench(options) => bench::run(&options),
+        Command::Torture(options) => torture::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Measure(options) => measure::run(&options),
         Command::Ci => test::run(),

@@ -12,15 +12,19 @@ mod counting;
 mod diff;
 mod disasm;
 mod functions;
+mod live_count;
 mod loops;
+mod measure;
 mod output;
 mod profile;
 mod progress;
+mod replace;
 mod report;
 mod rewrite;
 mod sampling;
 mod sim;
 mod stat;
+mod status;
 mod subject;
 
 use std::io;
@@ -71,6 +75,11 @@ enum Command {
     Count(count::Args),
     Rewrite(rewrite::Args),
     Report(report::Args),
+    Measure(measure::Args),
+    Count(live_count::Args),
+    Replace(replace::Args),
+    Status(status::StatusArgs),
+    Undo(status::UndoArgs),
 }
 
 fn main() -> ExitCode {
@@ -111,6 +120,11 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Stat(args) => stat::run(args, &mut output)?,
         Command::Rewrite(args) => rewrite::run(args, &mut output)?,
         Command::Report(args) => report::run(args, &mut output)?,
+        Command::Measure(args) => measure::run(args, &mut output)?,
+        Command::Count(args) => live_count::run(args, &mut output)?,
+        Command::Replace(args) => replace::run(args, &mut output)?,
+        Command::Status(args) => status::status(args, &mut output)?,
+        Command::Undo(args) => status::undo(args, &mut output)?,
     }
     output.finish()?;
     Ok(ExitCode::SUCCESS)

@@ -8,6 +8,7 @@
 pub mod collect;
 pub mod image;
 pub mod layout;
+pub mod load;
 pub mod plan;
 pub mod program;
 pub mod sink;

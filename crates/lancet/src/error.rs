@@ -4,7 +4,9 @@ use lancet_blackfin_sim::SimError;
 use lancet_engine::collect::CollectError;
 use lancet_engine::image::ImageError;
 use lancet_engine::layout::LayoutError;
+use lancet_engine::load::LoadError;
 use lancet_engine::sink::elf_writer::SinkError;
+use lancet_engine::sink::live::LiveError;
 use lancet_isa::Svma;
 
 use crate::tools::count::CountsError;
@@ -20,6 +22,16 @@ pub enum Error {
     Simulation { program: String, cause: SimError },
     #[error("{program}: it did not end within {limit} instructions")]
     SimulationLimit { program: String, limit: u64 },
+    #[error(transparent)]
+    Live(#[from] LiveError),
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error("process {pid}: {function}: no way to lead its calls elsewhere: {why}")]
+    NoJump { pid: u32, function: String, why: String },
+    #[error("process {pid}: {function}: it was not called within {seconds} s")]
+    NotCalled { pid: u32, function: String, seconds: f64 },
+    #[error("process {pid}: {function}: patch {id} changes it already; lancet undo takes it back")]
+    AlreadyChanged { pid: u32, function: String, id: u64 },
     #[error(transparent)]
     Collect(#[from] CollectError),
     #[error(transparent)]

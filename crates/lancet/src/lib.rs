@@ -45,6 +45,7 @@
 
 pub mod counting;
 mod error;
+pub mod live;
 pub mod lookup;
 pub mod names;
 pub mod prelude;

@@ -46,7 +46,8 @@ pub fn find<'s>(subject: &'s Subject, query: &str) -> Result<(&'s Object, FuncId
     Err(Error::NoSuchFunction { subject: subject.name(), query: query.to_owned(), near: near_names(subject, query) })
 }
 
-fn address(query: &str) -> Option<Svma> {
+/// The address that a query states.
+pub(crate) fn address(query: &str) -> Option<Svma> {
     let digits = query.strip_prefix("0x").or_else(|| query.strip_prefix("0X"))?;
     u64::from_str_radix(digits, 16).ok().map(Svma)
 }

@@ -115,7 +115,7 @@ impl Editor {
 
     fn lay_out(&self, plan: &Plan, keep: Option<Keep<'_>>) -> Result<Layout, Error> {
         let at = elf_writer::first_free(self.program.image())?;
-        let frame = Frame { survey: &self.survey, at, keep };
+        let frame = Frame { survey: &self.survey, at, keep, counters: None };
         let name = || self.program.image().name().to_owned();
         layout::lay_out(&self.program, self.edit, plan, &frame).map_err(|cause| Error::Layout { name: name(), cause })
     }

@@ -1,7 +1,9 @@
 //! The only crate with `unsafe`: what the operating system offers, behind a safe interface.
 
+pub mod clock;
 mod map;
 pub mod perf;
+pub mod priority;
 pub mod ptrace;
 mod ring;
 pub mod spawn;

@@ -23,8 +23,8 @@ pub enum Stop {
     Group,
     /// This signal is about to be delivered.
     Signal(i32),
-    /// It made a thread, which is seized too and will stop.
-    Cloned,
+    /// It is about to enter a system call, or has left one.
+    SystemCall,
     /// Another event that was asked for, by its number.
     Event(i32),
 }
@@ -37,17 +37,9 @@ pub enum Status {
     Gone,
 }
 
-/// What to be told of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Events {
-    /// New threads are seized as they are made.
-    pub clones: bool,
-}
-
 /// Takes a thread under control without stopping it.
-pub fn seize(thread: u32, events: Events) -> io::Result<()> {
-    let options = if events.clones { libc::PTRACE_O_TRACECLONE } else { 0 };
-    request(libc::PTRACE_SEIZE, thread, options.into())
+pub fn seize(thread: u32) -> io::Result<()> {
+    request(libc::PTRACE_SEIZE, thread, libc::PTRACE_O_TRACESYSGOOD.into())
 }
 
 /// Asks a seized thread to stop; [`wait`] tells when it did.
@@ -58,6 +50,11 @@ pub fn interrupt(thread: u32) -> io::Result<()> {
 /// Lets a stopped thread run, with a signal that it was about to get.
 pub fn resume(thread: u32, signal: Option<i32>) -> io::Result<()> {
     request(libc::PTRACE_CONT, thread, signal.unwrap_or(0).into())
+}
+
+/// Lets a stopped thread run until it enters or leaves a system call.
+pub fn resume_to_system_call(thread: u32) -> io::Result<()> {
+    request(libc::PTRACE_SYSCALL, thread, 0)
 }
 
 /// Leaves a thread of a stopped process stopped, but hears when that changes.
@@ -123,10 +120,10 @@ fn meaning(status: i32) -> Status {
     }
     let signal = libc::WSTOPSIG(status);
     Status::Stopped(match status >> 16 {
+        0 if signal == libc::SIGTRAP | 0x80 => Stop::SystemCall,
         0 => Stop::Signal(signal),
         libc::PTRACE_EVENT_STOP if signal == libc::SIGTRAP => Stop::Interrupted,
         libc::PTRACE_EVENT_STOP => Stop::Group,
-        libc::PTRACE_EVENT_CLONE => Stop::Cloned,
         event => Stop::Event(event),
     })
 }

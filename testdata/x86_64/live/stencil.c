@@ -13,7 +13,7 @@ struct grid {
 
 static unsigned char obstacle[CELLS];
 
-__attribute__((noinline)) void stream_collide(const struct grid *from, struct grid *to) {
+__attribute__((noipa)) void stream_collide(const struct grid *from, struct grid *to) {
     const double relax = 0.6;
     for (int y = 1; y < SIDE - 1; y++) {
         for (int x = 1; x < SIDE - 1; x++) {

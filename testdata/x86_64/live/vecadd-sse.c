@@ -10,13 +10,14 @@
 
 enum { LENGTH = 512, CALLS = 100000 };
 
-__attribute__((noinline)) void vecadd(double *sum, const double *a, const double *b, long length) {
+// noipa: the compiler must not make a version of it for the one caller that it sees.
+__attribute__((noipa)) void vecadd(double *sum, const double *a, const double *b, long length) {
     for (long i = 0; i < length; i++)
         sum[i] = a[i] + b[i];
     __asm__ volatile("" ::: "memory");
 }
 
-__attribute__((noinline)) static void redstep(double *sum, const double *a, const double *b) {
+__attribute__((noipa)) static void redstep(double *sum, const double *a, const double *b) {
     for (int call = 0; call < CALLS; call++)
         vecadd(sum, a, b, LENGTH);
 }

@@ -7,6 +7,7 @@ mod options;
 mod process;
 mod profile;
 mod raw;
+mod replace;
 mod sim;
 
 use std::ffi::OsStr;

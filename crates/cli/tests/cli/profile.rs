@@ -47,14 +47,8 @@ fn call_chains_without_frame_pointers() {
 fn a_stripped_command_and_its_children() {
     let workshop = Workshop::new();
     let chain = workshop.compile("chain.c", "chain", &["-O2", "-s"]);
-    let ran = lancet([
-        &*"profile".as_ref(),
-        "--json".as_ref(),
-        "--".as_ref(),
-        chain.as_os_str(),
-        "800".as_ref(),
-        "2".as_ref(),
-    ]);
+    let ran =
+        lancet(["profile".as_ref(), "--json".as_ref(), "--".as_ref(), chain.as_os_str(), "800".as_ref(), "2".as_ref()]);
     let profile = json(&ran.good());
     let threads = profile["threads"].as_array().expect("an array");
     assert_eq!(threads.len(), 3, "{threads:#?}");
@@ -98,7 +92,7 @@ fn differences_and_counts() {
     let one = lancet(["profile", "--pid", &busy.pid(), "--seconds", "0.3", "--json"]).good();
     let path = workshop.path("one.json");
     std::fs::write(&path, one).expect("a file");
-    let diff = lancet([&*"diff".as_ref(), "--json".as_ref(), path.as_os_str(), path.as_os_str()]).good();
+    let diff = lancet(["diff".as_ref(), "--json".as_ref(), path.as_os_str(), path.as_os_str()]).good();
     let changes = json(&diff);
     assert!(changes["functions"].as_array().expect("an array").iter().all(|change| change["change"] == 0.0));
 

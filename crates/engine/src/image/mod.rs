@@ -50,6 +50,7 @@ pub use lines::SourceLine;
 pub use lsda::LandingPad;
 pub use names::{demangle, demangle_short};
 pub use process::{MappedObject, Process, Skipped};
+pub(crate) use process::{maps, start_time, why_not_attached};
 pub use relocs::{Reloc, RelocKind};
 pub use symbols::{Binding, DynamicSymbol, Symbol, SymbolKind};
 

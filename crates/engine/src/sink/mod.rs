@@ -1,3 +1,4 @@
-//! Where a patch goes: into a new file.
+//! Where a patch goes: into a new file, or into a process that runs.
 
 pub mod elf_writer;
+pub mod live;

@@ -12,6 +12,7 @@
 //! | [`raw`] | the instructions of a memory dump |
 //! | [`profile`], [`diff`] | where time is spent, and what changed |
 //! | [`counts`] | how often everything ran |
+//! | [`live`], [`measure`] | what was done to a process, and one function of it call by call |
 //! | [`drawing`], [`layout`], [`dot`] | pictures of a control-flow graph |
 //! | [`sim`] | what a simulated run came to |
 //! | [`words`], [`text`], [`json`] | what they share |
@@ -25,7 +26,9 @@ pub mod drawing;
 pub mod functions;
 pub mod json;
 pub mod layout;
+pub mod live;
 pub mod loops;
+pub mod measure;
 pub mod profile;
 pub mod raw;
 pub mod sim;

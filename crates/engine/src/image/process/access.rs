@@ -136,6 +136,20 @@ impl Access {
         }
     }
 
+    pub fn started(&self) -> &str {
+        &self.started
+    }
+
+    /// Why it cannot be traced: somebody else does so already, or may not be looked at.
+    pub fn why_not_attached(&self) -> String {
+        let status = fs::read_to_string(self.folder.join("status")).unwrap_or_default();
+        let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:")).map_or("", str::trim);
+        match tracer {
+            "" | "0" => format!("no permission: {}", self.why_refused(Rule::Attach)),
+            tracer => format!("process {tracer} traces it already"),
+        }
+    }
+
     /// The link to the very file of a mapping.
     pub fn map_file(&self, mapping: &Mapping) -> PathBuf {
         let name = format!("{:x}-{:x}", mapping.range.start.0, mapping.range.end.0);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use lancet_isa::Avma;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mapping {
+pub(crate) struct Mapping {
     pub range: Range<Avma>,
     pub executable: bool,
     pub offset: u64,
@@ -29,7 +29,7 @@ impl Mapping {
 const DELETED: &str = " (deleted)";
 
 /// Lines that do not have the kernel's form are left out.
-pub(super) fn parse(maps: &str) -> Vec<Mapping> {
+pub(crate) fn parse(maps: &str) -> Vec<Mapping> {
     maps.lines().filter_map(parse_line).collect()
 }
 

@@ -12,7 +12,7 @@
 //! must be readable.
 
 mod access;
-mod maps;
+pub(crate) mod maps;
 mod memory;
 
 use std::ops::Range;
@@ -145,6 +145,19 @@ impl Process {
             access.error(reason.map_or("none of its mappings is its program".into(), |skipped| skipped.why.to_string()))
         })
     }
+}
+
+/// Why the kernel does not let Lancet take control of a process.
+pub(crate) fn why_not_attached(pid: u32) -> String {
+    match Access::open(pid) {
+        Ok(access) => access.why_not_attached(),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Which run of a number this is: the time at which the process started.
+pub(crate) fn start_time(pid: u32) -> Result<String, ImageError> {
+    Access::open(pid).map(|access| access.started().to_owned())
 }
 
 /// The mappings of one object, in order of address.

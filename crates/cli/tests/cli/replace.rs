@@ -1,0 +1,192 @@
+//! Changing programs that run.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Lines};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use crate::live::{Busy, Workshop};
+use crate::{json, lancet};
+
+/// A program whose lines are read: it checks its own results.
+struct Telling {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Telling {
+    fn start(program: &Path, arguments: &[&str]) -> Telling {
+        let mut child = Command::new(program).args(arguments).stdout(Stdio::piped()).spawn().expect("it runs");
+        let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let mut telling = Telling { child, lines };
+        telling.check(1);
+        telling
+    }
+
+    fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+
+    /// It goes on, and its results are right.
+    #[track_caller]
+    fn check(&mut self, steps: usize) {
+        for _ in 0..steps {
+            let line = self.lines.next().expect("it runs").expect("a line");
+            assert!(line.starts_with("redstep: "), "{line}");
+        }
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn vecadd(workshop: &Workshop) -> (PathBuf, String) {
+    let program = workshop.compile("vecadd-sse.c", "vecadd-sse", &["-O3", "-pthread"]);
+    let object = workshop.compile("vecadd-avx.c", "vecadd-avx.o", &["-O3", "-c"]);
+    (program, object.display().to_string())
+}
+
+fn code_at(pid: &str, at: &str) -> Vec<u8> {
+    use std::os::unix::fs::FileExt;
+    let at = u64::from_str_radix(at.trim_start_matches("0x"), 16).expect("an address");
+    let mut bytes = vec![0; 16];
+    let memory = fs::File::open(format!("/proc/{pid}/mem")).expect("its memory");
+    memory.read_exact_at(&mut bytes, at).expect("its code");
+    bytes
+}
+
+#[test]
+fn replace_and_undo_under_threads() {
+    let workshop = Workshop::new();
+    let (program, object) = vecadd(&workshop);
+    let mut busy = Telling::start(&program, &["0", "4"]);
+    let pid = busy.pid();
+    for how in ["entry", "call-sites"] {
+        let done =
+            json(&lancet(["replace", "--pid", &pid, "vecadd", "--with", &object, "--how", how, "--json"]).good());
+        assert_eq!(done["threads"], 4);
+        busy.check(8);
+        let id = done["id"].to_string();
+        let status = json(&lancet(["status", "--pid", &pid, "--json"]).good());
+        assert_eq!(status["patches"][0]["id"], done["id"]);
+        assert_eq!((&status["patches"][0]["function"], &status["patches"][0]["how"]), (&"vecadd".into(), &how.into()));
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("its maps");
+        let named: Vec<&str> = maps.lines().filter(|line| line.contains("/memfd:lancet")).collect();
+        assert!(named.len() == 2 && named.iter().all(|line| !line.contains("wx")), "{named:?}");
+        let at = done["at"].as_str().expect("an address");
+        let changed = code_at(&pid, at);
+
+        let twice = lancet(["replace", "--pid", &pid, "vecadd", "--with", &object]).error_line();
+        assert_eq!(
+            twice,
+            format!("lancet: process {pid}: vecadd: patch {id} changes it already; lancet undo takes it back")
+        );
+
+        let undone = json(&lancet(["undo", "--pid", &pid, &id, "--json"]).good());
+        assert_eq!(undone["id"], done["id"]);
+        assert_eq!(code_at(&pid, at) != changed, how == "entry");
+        busy.check(8);
+    }
+    // What has been placed once is used again.
+    let status = json(&lancet(["status", "--pid", &pid, "--json"]).good());
+    assert_eq!(
+        (status["patches"].as_array().map(Vec::len), status["regions"].as_array().map(Vec::len)),
+        (Some(0), Some(1))
+    );
+    assert!(status["regions"][0]["code_used"].as_u64() < Some(2048));
+}
+
+#[test]
+fn code_of_every_kind() {
+    let workshop = Workshop::new();
+    let (program, _) = vecadd(&workshop);
+    let mut busy = Telling::start(&program, &[]);
+    let pid = busy.pid();
+    let source = workshop.path("other.c");
+    // A library and an object that refer to the process's symbols, far and near, and to data of their own.
+    let text = "#include <string.h>\n\
+        static long calls; extern int printf(const char *, ...); static const double zero[2];\n\
+        __attribute__((noipa)) static double add(double a, double b) { return a + b + zero[calls & 1]; }\n\
+        void other(double *s, const double *a, const double *b, long n) {\n\
+        if (++calls == 0) printf(\"wrong\\n\");\n\
+        for (long i = 0; i < n; i++) s[i] = add(a[i], b[i]); }\n";
+    fs::write(&source, text).expect("a file");
+    for (name, flags) in [
+        ("other.o", &["-O1", "-c", "-fPIC"][..]),
+        ("other2.o", &["-O1", "-c", "-fno-pic", "-mcmodel=small"]),
+        ("libother.so", &["-O1", "-shared", "-fPIC"]),
+    ] {
+        let out = workshop.path(name);
+        let built = Command::new("gcc").arg(&source).arg("-o").arg(&out).args(flags).status().expect("gcc runs");
+        assert!(built.success());
+        let with = format!("{}:other", out.display());
+        let ran = lancet(["replace", "--pid", &pid, "vecadd", "--with", &with]);
+        // Absolute 32-bit addresses cannot work this high.
+        if ran.status != Some(0) && name == "other2.o" {
+            assert!(ran.error_line().contains("cannot be reached"));
+            continue;
+        }
+        assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""), "{name}");
+        busy.check(5);
+        lancet(["undo", "--pid", &pid]).good();
+        busy.check(2);
+    }
+}
+
+#[test]
+fn what_cannot_be_replaced() {
+    let workshop = Workshop::new();
+    let (program, object) = vecadd(&workshop);
+    let mut busy = Telling::start(&program, &[]);
+    let pid = busy.pid();
+    let with = |function: &str, file: &str| lancet(["replace", "--pid", &pid, function, "--with", file]).error_line();
+    assert_eq!(with("vecad", &object), format!("lancet: process {pid}: no function vecad; did you mean vecadd?"));
+    assert!(with("vecadd", "/no/such/file").contains("/no/such/file: cannot open: "));
+    let unresolved = workshop.path("unresolved.c");
+    fs::write(&unresolved, "int missing(void); int vecadd(void) { return missing(); }").expect("a file");
+    let out = workshop.path("unresolved.o");
+    assert!(Command::new("gcc").args(["-c", "-o"]).arg(&out).arg(&unresolved).status().expect("gcc runs").success());
+    let out = out.display().to_string();
+    assert_eq!(with("vecadd", &out), format!("lancet: {out}: it refers to what the process does not have: missing"));
+    assert_eq!(
+        with("vecadd", &format!("{object}:nothing")),
+        format!("lancet: {object}: no function nothing in it; there are vecadd")
+    );
+    // Another machine.
+    let mut bytes = fs::read(&object).expect("the object");
+    bytes[18] = 183;
+    let other = workshop.path("other.o");
+    fs::write(&other, bytes).expect("a file");
+    assert!(with("vecadd", &other.display().to_string()).contains("is for another machine (Aarch64), not x86-64"));
+    assert_eq!(
+        lancet(["undo", "--pid", &pid, "7"]).error_line(),
+        format!("lancet: process {pid}: there is no patch 7")
+    );
+    assert_eq!(lancet(["status", "--pid", "4194300"]).error_line(), "lancet: process 4194300: no such process");
+    // Nothing of this has touched it.
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("its maps");
+    assert!(!maps.contains("lancet"));
+    busy.check(2);
+}
+
+#[test]
+fn a_process_that_sleeps_goes_on_sleeping() {
+    let mut sleeping = Busy::start(Path::new("/bin/sleep"), &["1000"]);
+    let pid = sleeping.pid();
+    let workshop = Workshop::new();
+    let raw = workshop.path("raw.bin");
+    // xor eax, eax; ret
+    fs::write(&raw, [0x31, 0xc0, 0xc3]).expect("a file");
+    let raw = raw.display().to_string();
+    lancet(["replace", "--pid", &pid, "puts", "--with", &raw]).good();
+    lancet(["undo", "--pid", &pid]).good();
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    sleeping.check_alive();
+    let call = fs::read_to_string(format!("/proc/{pid}/syscall")).expect("its system call");
+    // clock_nanosleep again, or what the kernel restarts it as.
+    assert!(call.starts_with("230 ") || call.starts_with("219 "), "{call}");
+}

@@ -1,0 +1,136 @@
+//! Code from a file, to be placed in a process: a relocatable object, a shared library, or raw bytes.
+//!
+//! ```text
+//! file ──> Module: bytes to place, symbols, what to fill in ──> link at an address ──> bytes
+//!          relocatable.rs, shared.rs                            relocate.rs
+//! ```
+//!
+//! A module is laid out before its address is known: read-only parts and code first, then, from a page of its own,
+//! what can be written. References to symbols that it does not define are resolved by whoever places it. Those that are
+//! too far away for a 32-bit distance go through a veneer or a slot behind the code.
+
+mod relocatable;
+mod relocate;
+mod shared;
+
+use std::path::Path;
+
+use lancet_isa::Avma;
+use object::{Object, ObjectKind};
+
+pub use relocate::Linked;
+use relocate::{Fixup, Layout};
+
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    #[error("{name}: {action}: {cause}")]
+    Io { name: String, action: &'static str, cause: std::io::Error },
+    #[error("{name}: {what}")]
+    Unusable { name: String, what: String },
+    #[error("{name}: no function {symbol} in it; there are {}", .there.join(", "))]
+    NoSymbol { name: String, symbol: String, there: Vec<String> },
+    #[error("{name}: it refers to what the process does not have: {}", .symbols.join(", "))]
+    Unresolved { name: String, symbols: Vec<String> },
+    #[error("{name}: {symbol} at {to} cannot be reached from {from}")]
+    TooFar { name: String, symbol: String, from: Avma, to: Avma },
+}
+
+/// A function that a module defines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Export {
+    pub name: String,
+    /// From the beginning of the module.
+    pub offset: u64,
+    pub size: u64,
+}
+
+/// Code and data that can be placed anywhere.
+pub struct Module {
+    name: String,
+    layout: Layout,
+    fixups: Vec<Fixup>,
+    /// Functions, by offset.
+    pub exports: Vec<Export>,
+}
+
+const ELF: [u8; 4] = [0x7f, b'E', b'L', b'F'];
+/// A jump of 5 bytes is the least that makes sense; a larger file than this is not code for a cache.
+const LARGEST: u64 = 64 << 20;
+
+impl Module {
+    pub fn open(path: &Path) -> Result<Module, LoadError> {
+        let name = path.display().to_string();
+        let io = |action| move |cause| LoadError::Io { name: path.display().to_string(), action, cause };
+        let found = std::fs::metadata(path).map_err(io("cannot open"))?;
+        let unusable = |what: &str| LoadError::Unusable { name: name.clone(), what: what.to_owned() };
+        if !found.is_file() {
+            return Err(unusable("is not a regular file"));
+        }
+        if found.len() > LARGEST {
+            return Err(unusable("is larger than any code cache"));
+        }
+        Module::parse(name.clone(), &std::fs::read(path).map_err(io("cannot read"))?)
+    }
+
+    /// A module from bytes as a file has them.
+    pub fn parse(name: String, bytes: &[u8]) -> Result<Module, LoadError> {
+        let unusable = |what: String| LoadError::Unusable { name: name.clone(), what };
+        if bytes.is_empty() {
+            return Err(unusable("is empty".into()));
+        }
+        if !bytes.starts_with(&ELF) {
+            return Ok(Module::raw(name, bytes.to_vec()));
+        }
+        let file = object::read::elf::ElfFile64::<object::Endianness>::parse(bytes)
+            .map_err(|error| unusable(format!("cannot be read as a 64-bit ELF file: {error}")))?;
+        if file.architecture() != object::Architecture::X86_64 {
+            return Err(unusable(format!("is for another machine ({:?}), not x86-64", file.architecture())));
+        }
+        let module = match file.kind() {
+            ObjectKind::Relocatable => relocatable::read(&file),
+            ObjectKind::Dynamic => shared::read(&file),
+            kind => Err(format!("is neither a relocatable object nor a shared library ({kind:?})")),
+        };
+        let (layout, fixups, mut exports) = module.map_err(unusable)?;
+        exports.sort_by_key(|export| export.offset);
+        Ok(Module { name, layout, fixups, exports })
+    }
+
+    /// Bytes that need nothing.
+    pub fn raw(name: String, code: Vec<u8>) -> Module {
+        let exports = vec![Export { name: String::new(), offset: 0, size: code.len() as u64 }];
+        let layout = Layout { code, data: Vec::new(), data_size: 0, is_apart: false };
+        Module { name, layout, fixups: Vec::new(), exports }
+    }
+
+    /// Bytes for code and for data.
+    pub fn size(&self) -> (u64, u64) {
+        let extra = relocate::extra_bytes(&self.fixups);
+        (self.layout.code.len() as u64 + extra, self.layout.data_size)
+    }
+
+    /// Whether data must follow code at the distance that the file states: then it needs pages of its own.
+    pub fn is_apart(&self) -> bool {
+        self.layout.is_apart
+    }
+
+    /// The function of a name; without one, the one called `wanted`, or the only one.
+    pub fn function(&self, name: Option<&str>, wanted: &str) -> Result<&Export, LoadError> {
+        let find = |name: &str| self.exports.iter().find(|export| export.name == name);
+        let found = match (name, &self.exports[..]) {
+            (Some(name), _) => find(name),
+            (None, [only]) => Some(only),
+            (None, _) => find(wanted),
+        };
+        found.ok_or_else(|| LoadError::NoSymbol {
+            name: self.name.clone(),
+            symbol: name.unwrap_or(wanted).to_owned(),
+            there: self.exports.iter().map(|export| export.name.clone()).collect(),
+        })
+    }
+
+    /// The bytes for code at `code` and data at `data`. `resolve` knows the process's symbols.
+    pub fn link(&self, code: Avma, data: Avma, resolve: &dyn Fn(&str) -> Option<Avma>) -> Result<Linked, LoadError> {
+        relocate::link(&self.name, &self.layout, &self.fixups, code, data, resolve)
+    }
+}

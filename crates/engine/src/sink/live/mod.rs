@@ -1,0 +1,309 @@
+//! Into a process that runs, and out again.
+//!
+//! ```text
+//! reserve ──> write code ──> commit: stop all threads, check, move, write, let go ──> revert: the same with old bytes
+//! room.rs     nobody is      threads.rs, below
+//! call.rs     stopped
+//! ```
+//!
+//! What must be true at every moment, so that Lancet may be killed at any of them:
+//! - the journal knows of a change before it is made;
+//! - code is complete before anything leads to it;
+//! - a thread inside bytes that will change is first moved to a copy of them, which does the same whether the bytes have
+//!   changed or not;
+//! - each place is changed by one write, from bytes that work to bytes that work;
+//! - new memory stays mapped for ever.
+//!
+//! Permissions are the kernel's: who may trace a process may change it.
+
+mod call;
+mod error;
+mod journal;
+mod memory;
+mod room;
+mod threads;
+
+use std::time::{Duration, SystemTime};
+
+use lancet_isa::Avma;
+
+pub use error::LiveError;
+pub use journal::{Entry, Region, State, Written};
+pub use memory::Memory;
+pub use threads::{Stopped, StoppedThread};
+
+use crate::image::{Process, start_time};
+use journal::{Journal, Placed};
+
+/// A process that can be changed.
+pub struct Target {
+    pid: u32,
+    memory: Memory,
+    journal: Journal,
+}
+
+/// Reserved memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    pub code: Avma,
+    pub data: Avma,
+}
+
+/// Bytes to change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overwrite {
+    pub at: Avma,
+    /// What must stand there now.
+    pub old: Vec<u8>,
+    pub new: Vec<u8>,
+}
+
+/// A change of a process.
+#[derive(Clone, Debug, Default)]
+pub struct Change {
+    /// The command that asks for it.
+    pub command: String,
+    /// What it is about.
+    pub subject: String,
+    pub how: String,
+    pub overwrites: Vec<Overwrite>,
+    /// Where a thread goes on that stands at an instruction inside overwritten bytes.
+    pub moves: Vec<(Avma, Avma)>,
+}
+
+/// What a change came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    pub id: u64,
+    /// How long threads stood still.
+    pub pause: Duration,
+    pub threads: usize,
+    /// Threads that had to be moved.
+    pub moved: usize,
+}
+
+/// The first region; more follow if it is full.
+const FIRST_CODE: u64 = 1 << 20;
+const FIRST_DATA: u64 = 1 << 20;
+/// Code begins at addresses that processors like.
+const ALIGN: u64 = 64;
+/// So often threads are let go that stand where nothing may stand.
+const MOST_TRIES: usize = 200;
+
+impl Target {
+    pub fn open(pid: u32) -> Result<Target, LiveError> {
+        // Refuses what is no process of ours, and 32-bit programs.
+        Process::open(pid)?;
+        refuse_seccomp(pid)?;
+        let started = start_time(pid)?;
+        Ok(Target { pid, memory: Memory::open(pid)?, journal: Journal::lock(pid, &started)? })
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Changes that are in force, or may be.
+    pub fn patches(&self) -> &[Entry] {
+        &self.journal.content.patches
+    }
+
+    pub fn regions(&self) -> &[Region] {
+        &self.journal.content.regions
+    }
+
+    /// Memory for code and data within reach of `near`. Nothing leads there yet.
+    pub fn reserve(&mut self, near: Avma, code: u64, data: u64) -> Result<Room, LiveError> {
+        const REACH: u64 = 1 << 31;
+        let fits = |region: &Region| {
+            let end = region.start + region.code + region.data;
+            let far = near.0.abs_diff(region.start).max(near.0.abs_diff(end));
+            far < REACH - (64 << 20)
+                && region.code - region.code_used >= code + ALIGN
+                && region.data - region.data_used >= data + ALIGN
+        };
+        let regions = &mut self.journal.content.regions;
+        let index = match regions.iter().position(fits) {
+            Some(index) => index,
+            None => {
+                let (code, data) = ((code + ALIGN).max(FIRST_CODE), (data + ALIGN).max(FIRST_DATA));
+                regions.push(room::make(self.pid, &self.memory, near, code, data)?);
+                regions.len() - 1
+            }
+        };
+        let region = &mut regions[index];
+        let room = Room {
+            code: Avma(region.start + region.code_used),
+            data: Avma(region.start + region.code + region.data_used),
+        };
+        region.code_used += code.next_multiple_of(ALIGN);
+        region.data_used += data.next_multiple_of(ALIGN);
+        self.journal.save()?;
+        Ok(room)
+    }
+
+    /// Memory of its own with the page layout of a loaded object: `code` bytes, then `data` bytes.
+    pub fn reserve_apart(&mut self, near: Avma, code: u64, data: u64) -> Result<Room, LiveError> {
+        let mut region = room::make(self.pid, &self.memory, near, code, data)?;
+        (region.code_used, region.data_used) = (region.code, region.data);
+        let room = Room { code: Avma(region.start), data: Avma(region.start + region.code) };
+        self.journal.content.regions.push(region);
+        self.journal.save()?;
+        Ok(room)
+    }
+
+    /// Code that was placed before under the same name, with its length.
+    pub fn placed(&self, key: &str) -> Option<(Avma, u64)> {
+        let placed = self.journal.content.placed.iter().find(|placed| placed.key == key)?;
+        Some((Avma(placed.at), placed.len))
+    }
+
+    /// Remembers placed code by a name, so that it is not placed twice.
+    pub fn remember(&mut self, key: String, at: Avma, len: u64) -> Result<(), LiveError> {
+        self.journal.content.placed.push(Placed { key, at: at.0, len });
+        self.journal.save()
+    }
+
+    /// Makes a change, with all threads stopped.
+    pub fn commit(&mut self, change: Change) -> Result<Receipt, LiveError> {
+        let id = self.journal.content.next_id;
+        let writes = change.overwrites.iter().map(|o| Written { at: o.at.0, old: o.old.clone(), new: o.new.clone() });
+        let writes: Vec<Written> = writes.collect();
+        let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+        let Change { command, subject, how, moves, .. } = change;
+        self.check(&writes, |write| &write.old)?;
+        self.journal.content.next_id += 1;
+        let state = State::Writing;
+        self.journal.content.patches.push(Entry { id, state, command, subject, how, time, writes: writes.clone() });
+        self.journal.save()?;
+        match self.write_all(&writes, |write| (&write.old, &write.new), &moves) {
+            Ok((pause, threads, moved)) => {
+                if let Some(entry) = self.journal.content.patches.last_mut() {
+                    entry.state = State::Applied;
+                }
+                self.journal.save()?;
+                Ok(Receipt { id, pause, threads, moved })
+            }
+            Err(error) => {
+                self.journal.content.patches.pop();
+                self.journal.save()?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes a change back.
+    pub fn revert(&mut self, id: u64) -> Result<Receipt, LiveError> {
+        let patches = &self.journal.content.patches;
+        let pid = self.pid;
+        let index = patches.iter().position(|entry| entry.id == id).ok_or(LiveError::NoSuchPatch { pid, id })?;
+        let entry = patches[index].clone();
+        if let Some(above) = patches[index + 1..].iter().find(|later| overlap(&entry, later)) {
+            return Err(LiveError::Covered { pid, id, above: above.id });
+        }
+        // What was never written needs no undoing.
+        let mut writes = Vec::new();
+        for write in entry.writes {
+            let found = self.memory.read(Avma(write.at), write.old.len() as u64)?;
+            if found == write.new {
+                writes.push(write);
+            } else if found != write.old {
+                return Err(changed(pid, &write, &found, &write.new));
+            }
+        }
+        let (pause, threads, moved) = match writes.is_empty() {
+            true => (Duration::ZERO, 0, 0),
+            false => self.write_all(&writes, |write| (&write.new, &write.old), &[])?,
+        };
+        self.journal.content.patches.remove(index);
+        self.journal.save()?;
+        Ok(Receipt { id, pause, threads, moved })
+    }
+
+    fn check(&self, writes: &[Written], expected: impl Fn(&Written) -> &Vec<u8>) -> Result<(), LiveError> {
+        for write in writes {
+            let found = self.memory.read(Avma(write.at), write.old.len() as u64)?;
+            if found != *expected(write) {
+                return Err(changed(self.pid, write, &found, expected(write)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all, with all threads stopped and none inside.
+    fn write_all(
+        &self,
+        writes: &[Written],
+        bytes: impl Fn(&Written) -> (&Vec<u8>, &Vec<u8>),
+        moves: &[(Avma, Avma)],
+    ) -> Result<(Duration, usize, usize), LiveError> {
+        let mut inside = Avma(0);
+        for _ in 0..MOST_TRIES {
+            let mut stopped = Stopped::all(self.pid)?;
+            let mut to_move = Vec::new();
+            let mut stuck = None;
+            for (index, thread) in stopped.threads().iter().enumerate() {
+                let ip = thread.ip();
+                // A thread at the first byte runs the new instruction, whole.
+                let is_inside = writes.iter().any(|write| ip.0 > write.at && ip.0 < write.at + write.new.len() as u64);
+                match moves.iter().find(|(from, _)| *from == ip) {
+                    Some((_, to)) if is_inside => to_move.push((index, *to)),
+                    _ if is_inside => stuck = Some(ip),
+                    _ => {}
+                }
+            }
+            if let Some(ip) = stuck {
+                inside = ip;
+                stopped.release();
+                std::thread::sleep(Duration::from_micros(50));
+                continue;
+            }
+            let (threads, moved) = (stopped.threads().len(), to_move.len());
+            self.check(writes, |write| bytes(write).0)?;
+            for (index, to) in to_move {
+                stopped.move_to(index, to)?;
+            }
+            for write in writes {
+                self.memory.write(Avma(write.at), bytes(write).1)?;
+            }
+            return Ok((stopped.release(), threads, moved));
+        }
+        Err(LiveError::Busy { pid: self.pid, at: inside })
+    }
+}
+
+/// What the journal says of a process, without touching the process.
+pub fn status(pid: u32) -> Result<(Vec<Region>, Vec<Entry>), LiveError> {
+    Process::open(pid)?;
+    let content = Journal::read(pid, &start_time(pid)?)?.content;
+    Ok((content.regions, content.patches))
+}
+
+fn overlap(a: &Entry, b: &Entry) -> bool {
+    let meet = |x: &Written, y: &Written| x.at < y.at + y.new.len() as u64 && y.at < x.at + x.new.len() as u64;
+    a.writes.iter().any(|x| b.writes.iter().any(|y| meet(x, y)))
+}
+
+fn changed(pid: u32, write: &Written, found: &[u8], expected: &[u8]) -> LiveError {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
+    LiveError::Changed { pid, at: Avma(write.at), found: hex(found), expected: hex(expected) }
+}
+
+/// A filter of system calls might kill a process for a call that Lancet makes it make.
+fn refuse_seccomp(pid: u32) -> Result<(), LiveError> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).map_err(|_| LiveError::Ended { pid })?;
+    let mode = status.lines().find_map(|line| line.strip_prefix("Seccomp:")).map_or("0", str::trim);
+    match mode {
+        "0" => Ok(()),
+        mode => {
+            let why = format!(
+                "its system calls are filtered (Seccomp: {mode} in /proc/{pid}/status), and one that Lancet needs might kill it"
+            );
+            Err(LiveError::Refused { pid, why })
+        }
+    }
+}

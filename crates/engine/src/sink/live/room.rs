@@ -1,0 +1,154 @@
+//! New memory in a process, near the code that leads to it.
+//!
+//! ```text
+//! region: | code, r-x | data, rw- |    mapped by the process itself, from an empty memory file named lancet
+//! ```
+//!
+//! A region lies in a gap within reach of a 32-bit distance from the code: below it if possible, since what is above a
+//! program is its heap, which grows. Regions are private memory, so a process that forks gives its child a copy. They are
+//! never unmapped: nobody can know that no thread will return there.
+
+use std::fs;
+use std::ops::Range;
+
+use lancet_isa::Avma;
+
+use super::LiveError;
+use super::call::{Call, Caller, SCRATCH_BYTES};
+use super::journal::Region;
+use super::memory::Memory;
+use crate::image::{Process, maps};
+
+const PAGE: u64 = 4096;
+/// A margin is left for the size of the code itself.
+const REACH: u64 = (1 << 31) - (64 << 20);
+/// Nothing is mapped below, for safety of null pointers.
+const LOWEST: u64 = 0x10000;
+const HIGHEST: u64 = 0x7fff_ffff_0000;
+/// Distance to neighbours: stacks and heaps want to grow.
+const GUARD: u64 = 16 * PAGE;
+
+const SYS_MMAP: u64 = 9;
+const SYS_MPROTECT: u64 = 10;
+const SYS_CLOSE: u64 = 3;
+const SYS_FTRUNCATE: u64 = 77;
+const SYS_MEMFD_CREATE: u64 = 319;
+const PROT_READ_WRITE: u64 = 3;
+const PROT_READ_EXEC: u64 = 5;
+const MAP_PRIVATE_NOREPLACE: u64 = 0x2 | 0x10_0000;
+const MFD_CLOEXEC: u64 = 1;
+const EXISTS: i64 = -17;
+const MOST_TRIES: usize = 16;
+
+pub(super) fn pages(bytes: u64) -> u64 {
+    bytes.div_ceil(PAGE) * PAGE
+}
+
+/// Makes a region for `code` and `data` bytes within reach of `near`.
+pub(super) fn make(pid: u32, memory: &Memory, near: Avma, code: u64, data: u64) -> Result<Region, LiveError> {
+    let (code, data) = (pages(code), pages(data));
+    let len = code + data;
+    let no_room = || LiveError::NoRoom { pid, bytes: len, near };
+    let scratch = scratch(pid)?;
+    let caller = Caller::new(pid, memory, scratch)?;
+    let call = |number, arguments| caller.call(&Call { number, arguments });
+    // A file gives the mapping a name that everybody sees in /proc/PID/maps; its pages stay private to the process.
+    let file = call(SYS_MEMFD_CREATE, [caller.text("lancet")?, MFD_CLOEXEC, 0, 0, 0, 0])?;
+    check(pid, "it cannot make a memory file", file)?;
+    let file = file.cast_unsigned();
+    check(pid, "it cannot make a memory file", call(SYS_FTRUNCATE, [file, len, 0, 0, 0, 0])?)?;
+    let mut avoid = Vec::new();
+    let mut start = None;
+    while start.is_none() && avoid.len() < MOST_TRIES {
+        let free = gap(&mapped(pid)?, near, len, &avoid).ok_or_else(no_room)?;
+        match call(SYS_MMAP, [free, len, PROT_READ_EXEC, MAP_PRIVATE_NOREPLACE, file, 0])? {
+            // Taken since it was looked at.
+            EXISTS => avoid.push(free..free + len),
+            at => {
+                check(pid, "it cannot map memory", at)?;
+                start = Some(at.cast_unsigned());
+            }
+        }
+    }
+    call(SYS_CLOSE, [file, 0, 0, 0, 0, 0])?;
+    let start = start.ok_or_else(no_room)?;
+    if data > 0 {
+        let protected = call(SYS_MPROTECT, [start + code, data, PROT_READ_WRITE, 0, 0, 0])?;
+        check(pid, "its new memory cannot be made writable", protected)?;
+    }
+    Ok(Region { start, code, data, code_used: 0, data_used: 0 })
+}
+
+fn check(pid: u32, what: &str, result: i64) -> Result<(), LiveError> {
+    if (-4095..0).contains(&result) {
+        let cause = std::io::Error::from_raw_os_error(-result as i32);
+        return Err(LiveError::System { pid, what: what.into(), cause });
+    }
+    Ok(())
+}
+
+fn mapped(pid: u32) -> Result<Vec<Range<u64>>, LiveError> {
+    let text = fs::read(format!("/proc/{pid}/maps")).map_err(|_| LiveError::Ended { pid })?;
+    let list = maps::parse(&String::from_utf8_lossy(&text));
+    Ok(list.into_iter().map(|mapping| mapping.range.start.0..mapping.range.end.0).collect())
+}
+
+/// The start of a free range near an address: the nearest below, else the farthest above.
+fn gap(mapped: &[Range<u64>], near: Avma, len: u64, avoid: &[Range<u64>]) -> Option<u64> {
+    let mut taken: Vec<Range<u64>> = mapped.iter().chain(avoid).cloned().collect();
+    taken.sort_by_key(|range| range.start);
+    let (lowest, highest) = (near.0.saturating_sub(REACH).max(LOWEST), near.0.saturating_add(REACH).min(HIGHEST));
+    let mut gaps = Vec::new();
+    let mut from = LOWEST;
+    for range in &taken {
+        if range.start > from {
+            gaps.push(from..range.start);
+        }
+        from = from.max(range.end);
+    }
+    gaps.push(from..HIGHEST.max(from));
+    let usable = gaps.into_iter().filter_map(|gap| {
+        let start = gap.start.saturating_add(GUARD).max(lowest).div_ceil(PAGE) * PAGE;
+        let end = gap.end.saturating_sub(GUARD).min(highest) / PAGE * PAGE;
+        (end > start && end - start >= len).then_some(start..end)
+    });
+    let usable: Vec<Range<u64>> = usable.collect();
+    let below = usable.iter().filter(|gap| gap.end <= near.0).max_by_key(|gap| gap.end);
+    let above = usable.iter().filter(|gap| gap.start > near.0).max_by_key(|gap| gap.end);
+    below.or(above).map(|gap| gap.end - len)
+}
+
+/// Bytes that are mapped executable and that nothing runs: behind the end of a code segment, up to the end of its page.
+fn scratch(pid: u32) -> Result<Avma, LiveError> {
+    let process = Process::open(pid)?;
+    for object in process.objects() {
+        for segment in object.image.segments().iter().filter(|segment| segment.executable) {
+            let end = segment.svma.0.wrapping_add(segment.file_size.max(segment.mem_size));
+            let room = end.next_multiple_of(PAGE) - end;
+            let at = end.next_multiple_of(16);
+            if room >= SCRATCH_BYTES + 16 && object.path != "[vdso]" {
+                return Ok(object.to_avma(lancet_isa::Svma(at)));
+            }
+        }
+    }
+    let why = "no object has room behind its code for a system call";
+    Err(LiveError::Refused { pid, why: why.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn below_if_possible_else_high_above() {
+        let mapped = [0x5000_0000_0000..0x5000_0010_0000, 0x5000_0100_0000..0x5000_0200_0000];
+        let near = Avma(0x5000_0000_8000);
+        let start = gap(&mapped, near, 0x10000, &[]).expect("room");
+        assert!(start + 0x10000 <= 0x5000_0000_0000 - GUARD && near.0 - start < REACH);
+        let avoid = [0x4000_0000_0000..0x5000_0000_0000];
+        let start = gap(&mapped, near, 0x10000, &avoid).expect("room");
+        assert!(start > 0x5000_0200_0000 && start + 0x10000 - near.0 <= REACH);
+        let full = [LOWEST..0x5000_0000_0000, 0x5000_0000_0000..HIGHEST];
+        assert_eq!(gap(&full, near, PAGE, &[]), None);
+    }
+}

@@ -1,0 +1,149 @@
+//! All threads of a process, stopped for a moment.
+//!
+//! Threads come and go, so they are listed again until no new one appears. A thread that was about to get a signal
+//! keeps it. When a [`Stopped`] is dropped everything runs on, also if Lancet fails; if Lancet is killed, the kernel does
+//! the same.
+
+use std::fs;
+use std::io;
+use std::time::{Duration, Instant};
+
+use lancet_isa::Avma;
+use lancet_sys::priority::Urgent;
+use lancet_sys::ptrace::{self, Registers, Status, Stop};
+
+use super::LiveError;
+
+const NO_SUCH_PROCESS: i32 = 3;
+const NOT_PERMITTED: i32 = 1;
+
+/// One stopped thread.
+#[derive(Clone, Copy)]
+pub struct StoppedThread {
+    pub tid: u32,
+    pub registers: Registers,
+    /// The signal that it was about to get.
+    signal: Option<i32>,
+}
+
+impl StoppedThread {
+    pub fn ip(&self) -> Avma {
+        Avma(self.registers.rip)
+    }
+}
+
+/// A process with all threads stopped. They run on when it is dropped.
+pub struct Stopped {
+    pid: u32,
+    threads: Vec<StoppedThread>,
+    since: Instant,
+    _urgent: Urgent,
+}
+
+impl Stopped {
+    pub fn all(pid: u32) -> Result<Stopped, LiveError> {
+        let mut stopped = Stopped { pid, threads: Vec::new(), since: Instant::now(), _urgent: Urgent::new() };
+        let mut seized: Vec<u32> = Vec::new();
+        loop {
+            let new: Vec<u32> = threads_of(pid)?.into_iter().filter(|tid| !seized.contains(tid)).collect();
+            if new.is_empty() {
+                break;
+            }
+            // First all are seized, which stops none; then all stop together.
+            let mut waiting = Vec::new();
+            for tid in new {
+                seized.push(tid);
+                if seize(pid, tid)? {
+                    waiting.push(tid);
+                }
+            }
+            if stopped.threads.is_empty() {
+                stopped.since = Instant::now();
+            }
+            waiting.retain(|tid| ptrace::interrupt(*tid).is_ok());
+            for tid in waiting {
+                stopped.wait(tid)?;
+            }
+        }
+        if stopped.threads.is_empty() {
+            return Err(LiveError::Ended { pid });
+        }
+        Ok(stopped)
+    }
+
+    fn wait(&mut self, tid: u32) -> Result<(), LiveError> {
+        let signal = match ptrace::wait(tid).map_err(self.failed("cannot wait for a thread"))? {
+            Status::Gone => return Ok(()),
+            Status::Stopped(Stop::Signal(signal)) => Some(signal),
+            Status::Stopped(_) => None,
+        };
+        match ptrace::registers(tid) {
+            Ok(registers) => self.threads.push(StoppedThread { tid, registers, signal }),
+            // Killed while it was stopped.
+            Err(error) if error.raw_os_error() == Some(NO_SUCH_PROCESS) => {}
+            Err(error) => return Err(self.failed("cannot read registers")(error)),
+        }
+        Ok(())
+    }
+
+    pub fn threads(&self) -> &[StoppedThread] {
+        &self.threads
+    }
+
+    /// Lets a thread go on elsewhere. Takes effect at once.
+    pub fn move_to(&mut self, index: usize, to: Avma) -> Result<(), LiveError> {
+        let thread = &mut self.threads[index];
+        thread.registers.rip = to.0;
+        let (tid, registers) = (thread.tid, thread.registers);
+        ptrace::set_registers(tid, &registers).map_err(self.failed("cannot move a thread"))
+    }
+
+    /// Lets all run on; how long they stood.
+    pub fn release(mut self) -> Duration {
+        self.detach();
+        self.since.elapsed()
+    }
+
+    fn detach(&mut self) {
+        for thread in self.threads.drain(..) {
+            // One that was killed meanwhile cannot be let go.
+            let _ = ptrace::detach(thread.tid, thread.signal);
+        }
+    }
+
+    fn failed(&self, what: &'static str) -> impl Fn(io::Error) -> LiveError + use<> {
+        let pid = self.pid;
+        move |cause| LiveError::System { pid, what: what.into(), cause }
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        self.detach();
+    }
+}
+
+/// Seizes a thread; `false` if it has ended.
+pub(super) fn seize(pid: u32, tid: u32) -> Result<bool, LiveError> {
+    match ptrace::seize(tid) {
+        Ok(()) => Ok(true),
+        Err(error) => match error.raw_os_error() {
+            Some(NO_SUCH_PROCESS) => Ok(false),
+            // A main thread that has ended while others run on.
+            Some(NOT_PERMITTED) if is_dead(pid, tid) => Ok(false),
+            Some(NOT_PERMITTED) => Err(LiveError::Refused { pid, why: crate::image::why_not_attached(pid) }),
+            _ => Err(LiveError::System { pid, what: "cannot take control of it".into(), cause: error }),
+        },
+    }
+}
+
+pub(super) fn threads_of(pid: u32) -> Result<Vec<u32>, LiveError> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task")).map_err(|_| LiveError::Ended { pid })?;
+    Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
+}
+
+fn is_dead(pid: u32, tid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    matches!(state, None | Some('Z' | 'X'))
+}

@@ -1,0 +1,166 @@
+//! One function, call by call: time, instructions, cycles.
+//!
+//! Where there are no hardware counters, three things are put together: times of some calls, by [`stub`]; exact
+//! instruction counts of other calls, by a clone that counts its blocks; and the core's clock, calibrated against the
+//! time-stamp counter before, between and after. Each costs nothing while another is taken.
+
+use std::time::{Duration, Instant};
+
+use lancet_isa::Avma;
+use lancet_sys::clock;
+
+use super::{Change, Found, Live, entry, stub};
+use crate::Error;
+
+/// What a function's calls came to.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    pub function: String,
+    /// Nanoseconds of each call, in order, callees included.
+    pub times: Vec<f64>,
+    /// Instructions of a call on average, counted exactly.
+    pub instructions: Instructions,
+    /// Core cycles in a nanosecond.
+    pub clock: f64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Instructions {
+    /// Of so many calls, so many in all.
+    Counted { calls: u64, total: u64 },
+    /// Why they could not be counted.
+    Unknown(String),
+}
+
+impl Measured {
+    /// Core cycles of a typical call.
+    pub fn cycles(&self) -> Option<f64> {
+        self.median().map(|time| time * self.clock)
+    }
+
+    pub fn median(&self) -> Option<f64> {
+        let mut sorted = self.times.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted.get(sorted.len() / 2).copied()
+    }
+
+    /// Instructions per cycle, where both are known.
+    pub fn ipc(&self) -> Option<f64> {
+        match self.instructions {
+            Instructions::Counted { calls, total } if calls > 0 => Some(total as f64 / calls as f64 / self.cycles()?),
+            _ => None,
+        }
+    }
+}
+
+/// At most so many calls are timed.
+const MOST_CALLS: u64 = 65536;
+const POLL: Duration = Duration::from_millis(2);
+
+impl Live {
+    /// Times `calls` calls of a function, and counts the instructions of others; waits for them at most `patience`, twice.
+    pub fn measure(&mut self, found: Found, calls: u64, patience: Duration) -> Result<Measured, Error> {
+        let mut clocks = vec![clock::cycles_per_tick()];
+        let (begin, begin_ticks) = (Instant::now(), clock::ticks());
+        let times = self.time_calls(found, calls.clamp(1, MOST_CALLS), patience)?;
+        let ticks_per_ns = (clock::ticks() - begin_ticks) as f64 / begin.elapsed().as_nanos().max(1) as f64;
+        clocks.push(clock::cycles_per_tick());
+        let instructions = self.instructions_of_call(found, calls, patience)?;
+        clocks.push(clock::cycles_per_tick());
+        clocks.sort_by(f64::total_cmp);
+        let function = self.name(found);
+        if times.is_empty() {
+            return Err(Error::NotCalled { pid: self.pid(), function, seconds: patience.as_secs_f64() });
+        }
+        let reading = clock::reading_ticks();
+        let times = times.iter().map(|ticks| ticks.saturating_sub(reading) as f64 / ticks_per_ns).collect();
+        Ok(Measured { function, times, instructions, clock: clocks[1] * ticks_per_ns })
+    }
+
+    fn time_calls(&mut self, found: Found, calls: u64, patience: Duration) -> Result<Vec<u64>, Error> {
+        self.refuse_if_changed(found)?;
+        self.refuse_exceptions(found)?;
+        let entry = entry::Entry::of(self, found)?;
+        let near = self.entry(found);
+        let (code, data) = self.timing_room(near, &entry, calls)?;
+        self.target.memory().write(data, &stub::fresh(calls))?;
+        let end_at = code + TIMING_END;
+        let begin = stub::begin(code, data, end_at);
+        let displaced_at = code + begin.len() as u64;
+        let cannot = || Error::NoJump {
+            pid: self.pid(),
+            function: self.name(found),
+            why: "the code at its entry cannot run elsewhere".into(),
+        };
+        let (displaced, moves) = entry.displaced(displaced_at).ok_or_else(cannot)?;
+        let memory = self.target.memory();
+        memory.write(code, &begin)?;
+        memory.write(displaced_at, &displaced)?;
+        memory.write(end_at, &stub::end(end_at, data))?;
+        let change = Change {
+            command: self.command.clone(),
+            subject: self.name(found),
+            how: "timing".into(),
+            overwrites: vec![entry.jump(self.pid(), code)?],
+            moves,
+        };
+        let receipt = self.target.commit(change)?;
+        let until = Instant::now() + patience;
+        let done = |live: &Live| Ok::<_, Error>(stub::count(&live.target.memory().read(data, stub::TIMES)?));
+        while done(self)? < calls && Instant::now() < until {
+            std::thread::sleep(POLL);
+        }
+        self.target.revert(receipt.id)?;
+        let count = done(self)?.min(calls);
+        let times = self.target.memory().read(data + stub::TIMES, count * 8)?;
+        Ok(times.as_chunks::<8>().0.iter().map(|time| u64::from_le_bytes(*time)).collect())
+    }
+
+    /// Memory for timing a function; the same every time.
+    fn timing_room(&mut self, near: Avma, entry: &entry::Entry, calls: u64) -> Result<(Avma, Avma), Error> {
+        let (code_key, data_key) = (format!("timing {near}"), format!("times {calls}"));
+        let code_size = TIMING_END + TIMING_END + entry.displaced_size();
+        let known = (self.target.placed(&code_key), self.target.placed(&data_key));
+        if let (Some((code, _)), Some((data, _))) = known {
+            return Ok((code, data));
+        }
+        let room = self.target.reserve(near, code_size, stub::data_size(calls))?;
+        self.target.remember(code_key, room.code, code_size)?;
+        self.target.remember(data_key, room.data, stub::data_size(calls))?;
+        Ok((room.code, room.data))
+    }
+
+    /// A return address that is not the caller's would end a search for handlers.
+    fn refuse_exceptions(&self, found: Found) -> Result<(), Error> {
+        let image = self.object(found).program.image();
+        let is_leaf = self.func(found).calls.is_empty();
+        let may_throw = !is_leaf && image.fdes().iter().any(|fde| fde.lsda.is_some());
+        match may_throw {
+            true => Err(Error::NoJump {
+                pid: self.pid(),
+                function: self.name(found),
+                why: "exceptions may pass through it, and would not find their way".into(),
+            }),
+            false => Ok(()),
+        }
+    }
+
+    fn instructions_of_call(&mut self, found: Found, calls: u64, patience: Duration) -> Result<Instructions, Error> {
+        if let Some(call) = self.func(found).calls.iter().find(|call| call.returns) {
+            let at = self.func(found).block(call.block).end();
+            let why = format!("it calls other functions (before {at}), whose instructions are not counted");
+            return Ok(Instructions::Unknown(why));
+        }
+        match self.count(&[found], patience, Some(calls)) {
+            Ok(counts) => {
+                let counts = &counts[0];
+                Ok(Instructions::Counted { calls: counts.calls(), total: counts.instructions(self.func(found)) })
+            }
+            Err(Error::Layout { cause, .. }) => Ok(Instructions::Unknown(cause.to_string())),
+            Err(other) => Err(other),
+        }
+    }
+}
+
+/// Where the second part of the timing code begins; the first is shorter, with what it displaces.
+const TIMING_END: u64 = 192;

@@ -1,0 +1,41 @@
+//! Where a process spends its time, as addresses in it.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use lancet_engine::collect::{EventName, Every, Options, Place, Recording, Sampler, Scope};
+use lancet_isa::Avma;
+
+use super::Live;
+use crate::Error;
+
+const STACK_BYTES: u32 = 8192;
+
+impl Live {
+    /// Samples the process for a time.
+    pub fn profile(&self, time: Duration, per_second: u64) -> Result<Recording, Error> {
+        let every = Every::PerSecond(per_second);
+        let options = Options { event: EventName::default_here(), every, stack_bytes: STACK_BYTES };
+        let mut sampler = Sampler::start(Scope::Process(self.pid()), &options)?;
+        let end = Instant::now() + time;
+        while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+            sampler.take_within(left.min(Duration::from_millis(100)))?;
+        }
+        Ok(sampler.finish()?)
+    }
+
+    /// The instruction with the most samples.
+    pub fn most_frequent(&self, recording: &Recording) -> Option<Avma> {
+        let mut counts: HashMap<Avma, u64> = HashMap::new();
+        for sample in &recording.samples {
+            if let Place::Object(id, at) = recording.frame(recording.stack(sample.stack).frame).place {
+                let path = &recording.objects[id.0 as usize].path;
+                let mapped = self.mapped.iter().find(|mapped| path.as_os_str() == mapped.image.name());
+                if let Some(mapped) = mapped {
+                    *counts.entry(Avma(at.0.wrapping_add(mapped.bias))).or_default() += 1;
+                }
+            }
+        }
+        counts.into_iter().max_by_key(|(at, count)| (*count, *at)).map(|(at, _)| at)
+    }
+}

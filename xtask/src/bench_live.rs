@@ -1,0 +1,302 @@
+//! `cargo xtask bench live`: what looking at and changing a running program costs, against peers.
+//!
+//! | what | bar |
+//! | --- | --- |
+//! | sampling at 999 and 10,000 a second, beside `perf record -g` | not above perf, and at most 2 % at 999 |
+//! | longest stop for a replace with 1, 8 and 64 threads, beside gdb | 1/500 of gdb's |
+//! | calls through a replaced entry | 1.05 of native |
+//! | vecadd swapped from SSE2 to AVX2 | 1.8 times faster |
+//! | calibrated IPC of kernels with a known one | within 3 % |
+//! | attach, sample a second, report, on a large program, beside perf | not above perf, 300 MB |
+//!
+//! Costs of a sampled program are its own CPU time, minimum over rounds that run everything once. A busy machine makes
+//! all of this worse than it is.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::measure;
+use crate::shell;
+use crate::torture::Shop;
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// How often to run everything; the minimum counts
+    #[arg(long, default_value_t = 3)]
+    rounds: u32,
+    /// For how many seconds to sample, as in the paper
+    #[arg(long, value_delimiter = ',', default_value = "1,10,30")]
+    seconds: Vec<u64>,
+    /// Use this lancet instead of building one
+    #[arg(long)]
+    lancet: Option<PathBuf>,
+}
+
+const MAX_OVERHEAD_AT_999: f64 = 0.02;
+const MIN_GDB_OVER_PAUSE: f64 = 500.0;
+const MAX_CALL_OVER_NATIVE: f64 = 1.05;
+const MIN_VECADD_SPEED_UP: f64 = 1.8;
+const MAX_IPC_ERROR: f64 = 0.03;
+const MAX_REPORT_MEMORY: u64 = 300 << 20;
+
+/// Prints a line with a verdict, and remembers it.
+struct Verdicts(bool);
+
+impl Verdicts {
+    fn tell(&mut self, good: bool, line: &str) {
+        println!("{}  {line}", if good { "good" } else { "BAD " });
+        self.0 &= good;
+    }
+}
+
+/// Whether all bars were met.
+pub fn run(options: &Options) -> Result<bool> {
+    ensure!(options.rounds > 0, "--rounds must be at least 1");
+    let lancet = options.lancet.clone().map_or_else(shell::build_lancet, Ok)?;
+    let shop = Shop::new(lancet)?;
+    let mut verdicts = Verdicts(true);
+    ipc(&shop, &mut verdicts)?;
+    vecadd(&shop, &mut verdicts)?;
+    pauses(&shop, &mut verdicts)?;
+    calls(&shop, options.rounds, &mut verdicts)?;
+    first_report(&shop, options.rounds, &mut verdicts)?;
+    for seconds in &options.seconds {
+        sampling(&shop, options.rounds, *seconds, &mut verdicts)?;
+    }
+    Ok(verdicts.0)
+}
+
+struct Running(Child);
+
+impl Running {
+    fn start(program: &Path, arguments: &[&str]) -> Result<Running> {
+        let child = Command::new(program).args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        std::thread::sleep(Duration::from_millis(300));
+        Ok(Running(child))
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    /// Ends it, and returns what it printed.
+    fn told(mut self) -> Result<String> {
+        shell::run(Command::new("kill").arg(self.pid()))?;
+        let mut text = String::new();
+        self.0.stdout.take().context("a pipe")?.read_to_string(&mut text)?;
+        self.0.wait()?;
+        Ok(text)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn json(text: &str) -> Result<Value> {
+    Ok(serde_json::from_str(text)?)
+}
+
+fn ipc(shop: &Shop, verdicts: &mut Verdicts) -> Result<()> {
+    let program = shop.compile("known.c", "known", &["-O2"])?;
+    let running = Running::start(&program, &[])?;
+    // By construction: instructions and cycles of a round of the loop.
+    for (function, known) in [("known_low", 44.0 / 30.0), ("known_high", 72.0 / 30.0)] {
+        let measured = json(&shop.lancet(&["measure", "--pid", &running.pid(), function, "--json"])?)?;
+        let ipc = measured["ipc"].as_f64().context("no IPC")?;
+        let line = format!("ipc of {function}: {ipc:.3}, known {known:.3} ({:+.1} %)", 100.0 * (ipc / known - 1.0));
+        verdicts.tell((ipc / known - 1.0).abs() <= MAX_IPC_ERROR, &line);
+    }
+    Ok(())
+}
+
+fn vecadd(shop: &Shop, verdicts: &mut Verdicts) -> Result<()> {
+    let program = shop.compile("vecadd-sse.c", "vecadd-sse", &["-O3", "-pthread"])?;
+    let object = shop.compile("vecadd-avx.c", "vecadd-avx.o", &["-O3", "-mavx2", "-c"])?.display().to_string();
+    let mut running = Running::start(&program, &["0"])?;
+    let mut lines = BufReader::new(running.0.stdout.take().context("a pipe")?).lines();
+    let mut fastest = |steps: usize| -> Result<f64> {
+        let mut least = f64::MAX;
+        for _ in 0..steps {
+            let line = lines.next().context("it ended")??;
+            let time = line.split(' ').nth(4).and_then(|time| time.parse().ok());
+            least = least.min(time.with_context(|| line.clone())?);
+        }
+        Ok(least)
+    };
+    let before = fastest(30)?;
+    shop.lancet(&["replace", "--pid", &running.pid(), "vecadd", "--with", &object])?;
+    // Lines that were printed before the swap are still in the pipe.
+    fastest(10)?;
+    let after = fastest(60)?;
+    let line =
+        format!("vecadd: {before:.1} ns a call before, {after:.1} after the swap ({:.2} times faster)", before / after);
+    verdicts.tell(before / after >= MIN_VECADD_SPEED_UP, &line);
+    Ok(())
+}
+
+/// The longest gap of a program while `change` is done to it, in microseconds, and nanoseconds of a call.
+fn gaps(program: &Path, change: impl FnOnce(&str) -> Result<()>) -> Result<(f64, f64)> {
+    let running = Running::start(program, &[])?;
+    change(&running.pid())?;
+    std::thread::sleep(Duration::from_millis(200));
+    let told = running.told()?;
+    let mut numbers = told.split_whitespace().filter_map(|number| number.parse().ok());
+    Ok((numbers.next().context("no gap")?, numbers.next().context("no time")?))
+}
+
+fn pauses(shop: &Shop, verdicts: &mut Verdicts) -> Result<()> {
+    let program = shop.compile("gaps.c", "gaps", &["-O2"])?;
+    let gdb = gaps(&program, |pid| {
+        let call = "call (void*)mmap(0, 4096, 3, 34, -1, 0)";
+        shell::output(Command::new("gdb").args(["-p", pid, "-batch", "-nx", "-ex", call, "-ex", "detach"])).map(|_| ())
+    })?;
+    println!("      gdb: attach, call mmap, detach: longest gap {:.0} µs", gdb.0);
+    let object = shop.compile("small.c", "small.o", &["-O2", "-c"])?.display().to_string();
+    let torture = shop.compile("torture.c", "torture", &["-O2", "-pthread"])?;
+    for threads in ["1", "8", "64"] {
+        let running = Running::start(&torture, &["hot", threads])?;
+        let mut pauses = Vec::new();
+        for _ in 0..11 {
+            let done =
+                json(&shop.lancet(&["replace", "--pid", &running.pid(), "small", "--with", &object, "--json"])?)?;
+            pauses.push(done["pause_microseconds"].as_f64().context("no pause")?);
+            shop.lancet(&["undo", "--pid", &running.pid()])?;
+        }
+        pauses.sort_by(f64::total_cmp);
+        let (median, ratio) = (pauses[pauses.len() / 2], gdb.0 / pauses[pauses.len() / 2]);
+        let line = format!(
+            "replace with {threads} threads: stop of {median:.0} µs (least {:.0}), 1/{ratio:.0} of gdb's",
+            pauses[0]
+        );
+        verdicts.tell(ratio >= MIN_GDB_OVER_PAUSE, &line);
+    }
+    Ok(())
+}
+
+fn calls(shop: &Shop, rounds: u32, verdicts: &mut Verdicts) -> Result<()> {
+    let program = shop.compile("gaps.c", "gaps", &["-O2"])?;
+    // The same instructions in another place, so that only the way there differs.
+    let object = shop.compile("torture.c", "torture.o", &["-O2", "-pthread", "-c"])?.display().to_string() + ":small";
+    let (mut native, mut replaced, mut timed) = (f64::MAX, f64::MAX, f64::MAX);
+    for _ in 0..rounds {
+        native = native.min(gaps(&program, |_| Ok(()))?.1);
+        // The least time is of a moment, so the change must be there from the start of the counted part.
+        replaced = replaced.min(after_change(shop, &program, &["replace", "small", "--with", &object])?);
+        timed = timed.min(timed_call(shop, &program)?);
+    }
+    let line =
+        format!("a call: {native:.3} ns native, {replaced:.3} through a replaced entry ({:.3})", replaced / native);
+    verdicts.tell(replaced / native <= MAX_CALL_OVER_NATIVE, &line);
+    println!("      a timed call costs {:.1} ns more", timed - native);
+    Ok(())
+}
+
+/// Nanoseconds of a call once the change is made, by how many calls a thread makes in CPU time.
+fn after_change(shop: &Shop, program: &Path, words: &[&str]) -> Result<f64> {
+    let running = Running::start(program, &[])?;
+    let pid = running.pid();
+    let mut arguments = vec![words[0], "--pid", &pid];
+    arguments.extend(&words[1..]);
+    shop.lancet(&arguments)?;
+    let measured =
+        json(&shop.lancet(&["stat", "--pid", &pid, "--event", "task-clock", "--seconds", "0.1", "--json"])?)?;
+    ensure!(measured["events"][0]["count"].as_u64() > Some(0), "it does not run");
+    std::thread::sleep(Duration::from_millis(300));
+    let told = running.told()?;
+    told.split_whitespace().nth(1).and_then(|number| number.parse().ok()).context("no time")
+}
+
+/// Nanoseconds of a call while calls are timed.
+fn timed_call(shop: &Shop, program: &Path) -> Result<f64> {
+    let running = Running::start(program, &[])?;
+    let pid = running.pid();
+    let measured = json(&shop.lancet(&["measure", "--pid", &pid, "small", "--calls", "65536", "--json"])?)?;
+    measured["nanoseconds"]["median"].as_f64().context("no time")
+}
+
+fn first_report(shop: &Shop, rounds: u32, verdicts: &mut Verdicts) -> Result<()> {
+    let script = "while True:\n for i in range(1000): str(i) * 3";
+    let python = shell::find_program("python3").context("python3 is missing")?;
+    let running = Running::start(&python, &["-c", script])?;
+    let pid = running.pid();
+    let (mut own, mut perf, mut memory) = (Duration::MAX, Duration::MAX, 0);
+    for _ in 0..rounds {
+        let cost = measure::cost_of(Command::new(&shop.lancet).args(["profile", "--pid", &pid, "--seconds", "1"]))?;
+        own = own.min(cost.wall());
+        memory = cost.peak_bytes.max(memory);
+        let line =
+            format!("cd $(mktemp -d) && perf record -q -g -p {pid} -o p.data sleep 1 && perf report --stdio -i p.data");
+        perf = perf.min(measure::cost_of(Command::new("sh").args(["-c", &line]))?.wall());
+    }
+    let line = format!("first report of python3: {own:.2?} and {} MB, perf {perf:.2?}", memory >> 20);
+    verdicts.tell(own <= perf && memory <= MAX_REPORT_MEMORY, &line);
+    Ok(())
+}
+
+fn sampling(shop: &Shop, rounds: u32, seconds: u64, verdicts: &mut Verdicts) -> Result<()> {
+    let program = shop.compile("chain.c", "chain", &["-O2"])?;
+    // About half a second longer than it is sampled.
+    let begin = Instant::now();
+    shell::run(Command::new(&program).arg("2000"))?;
+    let each = begin.elapsed().as_secs_f64() / 2000.0;
+    let count = (((seconds as f64 + 0.5) / each) as u64).to_string();
+    let time = seconds.to_string();
+    for rate in ["999", "10000"] {
+        let (mut native, mut own, mut perf) = (f64::MAX, f64::MAX, f64::MAX);
+        for _ in 0..rounds {
+            native = native.min(cpu_of(&program, &count, None)?);
+            let mut lancet = Command::new(&shop.lancet);
+            lancet.args(["profile", "--seconds", &time, "--freq", rate, "--format", "folded", "--pid"]);
+            own = own.min(cpu_of(&program, &count, Some(lancet))?);
+            let mut record = Command::new("sh");
+            let line = format!("exec perf record -q -g -F {rate} -o /dev/null -p $0 sleep {time}");
+            record.args(["-c", &line]);
+            perf = perf.min(cpu_of(&program, &count, Some(record))?);
+        }
+        let over = |cost: f64| cost / native - 1.0;
+        let line = format!(
+            "sampling {seconds} s at {rate}: {:+.2} % CPU time, perf record -g {:+.2} %",
+            100.0 * over(own),
+            100.0 * over(perf)
+        );
+        // A part in two hundred is noise.
+        let below_perf = own <= perf * 1.005;
+        verdicts.tell(below_perf && (rate != "999" || over(own) <= MAX_OVERHEAD_AT_999), &line);
+    }
+    Ok(())
+}
+
+/// CPU seconds of the program itself, while `watcher` (given its number as the last argument) watches it.
+fn cpu_of(program: &Path, count: &str, watcher: Option<Command>) -> Result<f64> {
+    let mut child = Command::new(program).arg(count).spawn()?;
+    let watching = match watcher {
+        Some(mut watcher) => {
+            Some(watcher.arg(child.id().to_string()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?)
+        }
+        None => None,
+    };
+    // Read while it is a zombie: the kernel still knows what it used.
+    let stat = loop {
+        let stat = std::fs::read_to_string(format!("/proc/{}/schedstat", child.id())).unwrap_or_default();
+        let state = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
+        if state.contains(") Z ") {
+            break stat;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    child.wait()?;
+    if let Some(mut watching) = watching {
+        watching.wait()?;
+    }
+    let nanoseconds: f64 = stat.split(' ').next().and_then(|text| text.parse().ok()).context("no CPU time")?;
+    Ok(nanoseconds * 1e-9)
+}
