@@ -5,6 +5,7 @@
 //! that make no sense; of a program that was run, its own. Output that nobody reads any more (`| head`) is no error.
 #![forbid(unsafe_code)]
 
+mod annotate;
 mod cfg;
 mod child;
 mod count;
@@ -71,6 +72,7 @@ enum Command {
     Count(count::Args),
     Rewrite(rewrite::Args),
     Report(report::Args),
+    Annotate(annotate::Args),
 }
 
 fn main() -> ExitCode {
@@ -110,6 +112,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Diff(args) => diff::run(args, &mut output)?,
         Command::Stat(args) => stat::run(args, &mut output)?,
         Command::Rewrite(args) => rewrite::run(args, &mut output)?,
+        Command::Annotate(args) => annotate::run(args, &mut output)?,
         Command::Report(args) => report::run(args, &mut output)?,
     }
     output.finish()?;
