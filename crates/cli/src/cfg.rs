@@ -80,7 +80,7 @@ pub fn run(mut args: Args, output: &mut Output) -> anyhow::Result<()> {
         let render = |(object, func): &Chosen| cfg::cfg(object, func, shown(&subject, object));
         return Ok(json::write(&mut output.out, &subject, &list, render)?);
     }
-    let options = drawing::Options { syntax: args.syntax.into(), block_lines: args.block_lines };
+    let options = drawing::Options { syntax: args.syntax.into(), block_lines: args.block_lines, counts: None };
     for (i, (object, func)) in list.into_iter().enumerate() {
         match format {
             Format::Text => {
@@ -89,8 +89,12 @@ pub fn run(mut args: Args, output: &mut Output) -> anyhow::Result<()> {
                 }
                 cfg::cfg(object, func, None).write_text(&mut output.out, &output.text)?;
             }
-            Format::Dot => output.out.write_all(dot::dot(&drawing::drawing(object, func, options)).as_bytes())?,
-            Format::Svg => output.out.write_all(layout::svg(&drawing::drawing(object, func, options)).as_bytes())?,
+            Format::Dot => {
+                output.out.write_all(dot::dot(&drawing::drawing(&object.program, func, options)).as_bytes())?
+            }
+            Format::Svg => {
+                output.out.write_all(layout::svg(&drawing::drawing(&object.program, func, options)).as_bytes())?
+            }
             Format::Json => {}
         }
     }

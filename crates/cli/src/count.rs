@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use lancet::counting::{Options, Prepared};
 use lancet::names;
@@ -14,11 +15,12 @@ use regex::Regex;
 use crate::child;
 use crate::counting::ReportArgs;
 use crate::output::{WhenColor, text_for};
+use crate::profile::seconds;
 use crate::rewrite;
 
 /// Run a program and count exactly how often everything in it runs
 #[derive(clap::Args)]
-#[command(override_usage = "lancet count [OPTIONS] PROGRAM [ARGS]...", after_help = EXAMPLES)]
+#[command(override_usage = "lancet count [OPTIONS] PROGRAM [ARGS]...\n       lancet count --pid PID [OPTIONS] FUNCTION...", after_help = EXAMPLES)]
 pub struct Args {
     /// Also count in the shared libraries that the program loads at its start
     #[arg(long)]
@@ -34,9 +36,31 @@ pub struct Args {
     explain: bool,
     #[command(flatten)]
     report: ReportArgs,
+    /// Count in a running process instead: what follows are functions of it, all of one object
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["libs", "functions", "total", "explain"])]
+    pid: Option<u32>,
+    /// With --pid, count for so long
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds, requires = "pid")]
+    seconds: Duration,
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
     command: Vec<OsString>,
+}
+
+/// What to count in a running process.
+pub struct LiveArgs {
+    pub pid: u32,
+    pub functions: Vec<String>,
+    pub seconds: Duration,
+    pub json: bool,
+}
+
+impl Args {
+    /// If a running process is meant.
+    pub fn live(&self) -> Option<LiveArgs> {
+        let functions = self.command.iter().map(|name| name.to_string_lossy().into_owned()).collect();
+        self.pid.map(|pid| LiveArgs { pid, functions, seconds: self.seconds, json: self.report.is_json() })
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -45,11 +69,16 @@ report goes to standard error or to the file of -o. Options of lancet stand
 before PROGRAM. Rewritten copies are kept in ~/.cache/lancet. A program that
 cannot be edited runs uncounted, with the reason.
 
+With --pid, calls in the process are led to copies of the functions that count
+their blocks, and back again at the end. Its threads share these counters;
+increments that collide lose one.
+
 Examples:
   lancet count gzip -9 < data > data.gz
   lancet count --libs bzip2 -k file
   lancet count --json -o counts.json ./program argument
-  lancet count --total ./program";
+  lancet count --total ./program
+  lancet count --pid 1234 --seconds 1 hash_lookup hash_insert";
 
 pub fn run(args: &Args, color: WhenColor) -> anyhow::Result<ExitCode> {
     let Some((name, arguments)) = args.command.split_first() else { return Ok(ExitCode::FAILURE) };

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use lancet::report::counts::{json, summary::Summary};
+use lancet::report::counts::summary::Summary;
+use lancet::report::counts::{callgrind, fdata, html, json, lcov};
 use lancet::report::text::Text;
 use lancet::tools::count::Counted;
 
@@ -29,9 +30,21 @@ enum Format {
     Text,
     /// Every function, block, edge, entry, exit and call
     Json,
+    /// For KCachegrind and callgrind_annotate
+    Callgrind,
+    /// Coverage of source lines, for lcov and genhtml
+    Lcov,
+    /// For llvm-bolt -data: the branches of the program, without its libraries
+    Fdata,
+    /// A page with tables and control-flow graphs coloured by heat
+    Html,
 }
 
 impl ReportArgs {
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
     /// Writes to `out`, unless a file was asked for.
     pub fn write(&self, objects: &[Counted], out: &mut dyn Write, text: &Text) -> anyhow::Result<()> {
         self.to_place(out, text, |out, text| self.render(objects, out, text))
@@ -63,6 +76,10 @@ impl ReportArgs {
         match if self.json { Format::Json } else { self.format } {
             Format::Text => Summary::of(objects).write_text(self.top, out, text),
             Format::Json => json::write(objects, out),
+            Format::Callgrind => callgrind::write(objects, out),
+            Format::Lcov => lcov::write(objects, out),
+            Format::Fdata => objects.first().map_or(Ok(()), |counted| fdata::write(counted, out)),
+            Format::Html => html::write(objects, self.top, out),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! that make no sense; of a program that was run, its own. Output that nobody reads any more (`| head`) is no error.
 #![forbid(unsafe_code)]
 
+mod annotate;
 mod cfg;
 mod child;
 mod count;
@@ -76,10 +77,10 @@ enum Command {
     Rewrite(rewrite::Args),
     Report(report::Args),
     Measure(measure::Args),
-    Count(live_count::Args),
     Replace(replace::Args),
     Status(status::StatusArgs),
     Undo(status::UndoArgs),
+    Annotate(annotate::Args),
 }
 
 fn main() -> ExitCode {
@@ -111,6 +112,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             drop(output);
             return sim::run(&args);
         }
+        Command::Count(args) if args.live().is_some() => live_count::run(&args, &mut output)?,
         Command::Count(args) => {
             drop(output);
             return count::run(&args, cli.color);
@@ -119,9 +121,9 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Diff(args) => diff::run(args, &mut output)?,
         Command::Stat(args) => stat::run(args, &mut output)?,
         Command::Rewrite(args) => rewrite::run(args, &mut output)?,
+        Command::Annotate(args) => annotate::run(args, &mut output)?,
         Command::Report(args) => report::run(args, &mut output)?,
         Command::Measure(args) => measure::run(args, &mut output)?,
-        Command::Count(args) => live_count::run(args, &mut output)?,
         Command::Replace(args) => replace::run(args, &mut output)?,
         Command::Status(args) => status::status(args, &mut output)?,
         Command::Undo(args) => status::undo(args, &mut output)?,

@@ -46,6 +46,8 @@ pub enum Error {
     NoNotes { name: String },
     #[error("{counts}: these are not counts of {program}")]
     OtherCounts { counts: String, program: String },
+    #[error("{program}: {function}: this function was left alone and has no counts")]
+    NotCounted { program: String, function: String },
     #[error("{program}: it left no counts")]
     NoCounts { program: String },
     #[error("{program}: its libraries are not known: {interpreter}: {cause}")]

@@ -22,50 +22,108 @@ const SUGGESTIONS: usize = 3;
 
 /// The object and the function that `query` means.
 pub fn find<'s>(subject: &'s Subject, query: &str) -> Result<(&'s Object, FuncId), Error> {
-    if let Some(at) = address(query) {
-        return by_address(subject, query, at);
+    let places = subject.objects.iter().map(|object| Place { program: &object.program, bias: object.bias }).collect();
+    let (i, id) = Places { places, name: subject.name(), is_process: subject.pid.is_some() }.find(query)?;
+    Ok((&subject.objects[i], id))
+}
+
+/// As [`find`], in programs that are no process: the index of one of them, and the function.
+pub fn find_in(programs: &[&Program], query: &str) -> Result<(usize, FuncId), Error> {
+    let name = programs.first().map_or(String::new(), |program| program.image().name().to_owned());
+    let places = programs.iter().map(|program| Place { program, bias: 0 }).collect();
+    Places { places, name, is_process: false }.find(query)
+}
+
+/// Where to look.
+struct Places<'a> {
+    places: Vec<Place<'a>>,
+    name: String,
+    is_process: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    program: &'a Program,
+    bias: u64,
+}
+
+impl Places<'_> {
+    fn find(&self, query: &str) -> Result<(usize, FuncId), Error> {
+        if let Some(at) = address(query) {
+            return self.by_address(query, at);
+        }
+        let wanted = squeezed(query);
+        let by_symbol = |program: &Program| {
+            let mut found = symbols_that(program, |name| name == query);
+            found.extend(found_without_symbol(program, query));
+            found
+        };
+        let by_demangled = |program: &Program| symbols_that(program, |name| squeezed(&demangle(name)) == wanted);
+        let by_short = |program: &Program| symbols_that(program, |name| squeezed(&demangle_short(name)) == wanted);
+        let ways: [Way<'_>; 3] = [&by_symbol, &by_demangled, &by_short];
+        for way in ways {
+            let places = self.places.iter().enumerate();
+            let found = places.flat_map(|(i, place)| way(place.program).into_iter().map(move |id| (i, id)));
+            match found.collect::<Vec<_>>()[..] {
+                [] => {}
+                [one] => return Ok(one),
+                ref several => return Err(self.ambiguous(query, several)),
+            }
+        }
+        Err(Error::NoSuchFunction { subject: self.name.clone(), query: query.to_owned(), near: self.near_names(query) })
     }
-    let wanted = squeezed(query);
-    let by_symbol = |program: &Program| {
-        let mut found = symbols_that(program, |name| name == query);
-        found.extend(found_without_symbol(program, query));
-        found
-    };
-    let by_demangled = |program: &Program| symbols_that(program, |name| squeezed(&demangle(name)) == wanted);
-    let by_short = |program: &Program| symbols_that(program, |name| squeezed(&demangle_short(name)) == wanted);
-    let ways: [Way<'_>; 3] = [&by_symbol, &by_demangled, &by_short];
-    for way in ways {
-        let found =
-            subject.objects.iter().flat_map(|object| way(&object.program).into_iter().map(move |id| (object, id)));
-        match found.collect::<Vec<_>>()[..] {
-            [] => {}
-            [one] => return Ok(one),
-            ref several => return Err(ambiguous(subject, query, several)),
+
+    fn by_address(&self, query: &str, at: Svma) -> Result<(usize, FuncId), Error> {
+        let stated_as = |stated: fn(&Place<'_>, Svma) -> Svma| -> Vec<(usize, FuncId)> {
+            let found = self.places.iter().map(|place| place.program.func_at(stated(place, at)));
+            found.enumerate().filter_map(|(i, id)| Some((i, id?))).collect()
+        };
+        let mut found = stated_as(|place, at| Svma(at.0.wrapping_sub(place.bias)));
+        if found.is_empty() {
+            found = stated_as(|_, at| at);
+        }
+        match found[..] {
+            [] => Err(Error::NoFunctionAt { subject: self.name.clone(), at }),
+            [one] => Ok(one),
+            ref several => Err(self.ambiguous(query, several)),
         }
     }
-    Err(Error::NoSuchFunction { subject: subject.name(), query: query.to_owned(), near: near_names(subject, query) })
+
+    fn ambiguous(&self, query: &str, found: &[(usize, FuncId)]) -> Error {
+        let candidate = |(i, id): &(usize, FuncId)| {
+            let Place { program, bias } = self.places[*i];
+            let func = program.func(*id);
+            let name = names::of_function(program, func);
+            match self.places.len() {
+                1 if !self.is_process => format!("{}  {name}", func.entry),
+                _ => format!("{:#x}  {name}  ({})", func.entry.0.wrapping_add(bias), program.image().name()),
+            }
+        };
+        let candidates = found.iter().map(candidate).collect();
+        Error::Ambiguous { subject: self.name.clone(), query: query.to_owned(), candidates }
+    }
+
+    /// Names that contain the query, or differ from it by a few letters; case does not matter.
+    fn near_names(&self, query: &str) -> Vec<String> {
+        let query = query.to_lowercase();
+        let mut near: Vec<(usize, String)> = Vec::new();
+        for place in &self.places {
+            let funcs = place.program.funcs().par_iter();
+            near.par_extend(funcs.filter_map(|func| {
+                let name = names::short_of_function(place.program, func);
+                distance(&query, &name.to_lowercase()).map(|distance| (distance, name))
+            }));
+        }
+        near.sort();
+        near.dedup();
+        near.into_iter().take(SUGGESTIONS).map(|(_, name)| name).collect()
+    }
 }
 
 /// The address that a query states.
 pub(crate) fn address(query: &str) -> Option<Svma> {
     let digits = query.strip_prefix("0x").or_else(|| query.strip_prefix("0X"))?;
     u64::from_str_radix(digits, 16).ok().map(Svma)
-}
-
-fn by_address<'s>(subject: &'s Subject, query: &str, at: Svma) -> Result<(&'s Object, FuncId), Error> {
-    let in_objects = |stated: fn(&Object, Svma) -> Svma| -> Vec<(&'s Object, FuncId)> {
-        let found = subject.objects.iter().map(|object| (object, object.program.func_at(stated(object, at))));
-        found.filter_map(|(object, id)| Some((object, id?))).collect()
-    };
-    let mut found = in_objects(|object, at| Svma(at.0.wrapping_sub(object.bias)));
-    if found.is_empty() {
-        found = in_objects(|_, at| at);
-    }
-    match found[..] {
-        [] => Err(Error::NoFunctionAt { subject: subject.name(), at }),
-        [one] => Ok(one),
-        ref several => Err(ambiguous(subject, query, several)),
-    }
 }
 
 /// The functions that have a symbol of which `is_wanted` holds.
@@ -89,35 +147,6 @@ fn found_without_symbol(program: &Program, query: &str) -> BTreeSet<FuncId> {
     let stubs = stubs
         .filter(|func| names::of_function(program, func) == query || names::short_of_function(program, func) == query);
     unnamed.into_iter().chain(stubs.filter_map(|func| program.func_starting_at(func.entry))).collect()
-}
-
-fn ambiguous(subject: &Subject, query: &str, found: &[(&Object, FuncId)]) -> Error {
-    let candidate = |(object, id): &(&Object, FuncId)| {
-        let func = object.program.func(*id);
-        let name = names::of_function(&object.program, func);
-        match subject.pid {
-            Some(_) => format!("{:#x}  {name}  ({})", func.entry.0.wrapping_add(object.bias), object.name()),
-            None => format!("{}  {name}", func.entry),
-        }
-    };
-    let candidates = found.iter().map(candidate).collect();
-    Error::Ambiguous { subject: subject.name(), query: query.to_owned(), candidates }
-}
-
-/// Names that contain the query, or differ from it by a few letters; case does not matter.
-fn near_names(subject: &Subject, query: &str) -> Vec<String> {
-    let query = query.to_lowercase();
-    let mut near: Vec<(usize, String)> = Vec::new();
-    for object in &subject.objects {
-        let funcs = object.program.funcs().par_iter();
-        near.par_extend(funcs.filter_map(|func| {
-            let name = names::short_of_function(&object.program, func);
-            distance(&query, &name.to_lowercase()).map(|distance| (distance, name))
-        }));
-    }
-    near.sort();
-    near.dedup();
-    near.into_iter().take(SUGGESTIONS).map(|(_, name)| name).collect()
 }
 
 /// How far a name is from the query, if it is near at all. Its last component may stand for it.

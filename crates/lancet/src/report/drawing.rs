@@ -1,25 +1,27 @@
 //! A function as a drawing: what [`layout`](super::layout) places and [`dot`](super::dot) writes for Graphviz.
 
-use lancet_engine::program::{Block, BlockId, Edge, EdgeKind, ExitKind, Func, LoopId, Program};
+use lancet_engine::program::{Block, BlockId, Edge, EdgeId, EdgeKind, ExitKind, Func, LoopId, Program};
 use lancet_isa::Syntax;
 
 use super::layout::{Drawing, Link, LinkKind, LoopBox, NodeBox, NodeClass};
-use super::text::{count, cut, runs};
+use super::text::{count, cut, grouped, runs};
 use super::{Source, disasm, words};
-use crate::{Object, names};
+use crate::names;
+use crate::tools::count::{Counts, Slot};
 
 /// Longer lines are cut: a C++ name can fill a screen.
 const LONGEST_LINE: usize = 72;
 
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
+#[derive(Clone, Copy)]
+pub struct Options<'a> {
     pub syntax: Syntax,
     /// Instructions shown of a block; 0 shows all.
     pub block_lines: usize,
+    /// How often everything in the function ran.
+    pub counts: Option<&'a Counts>,
 }
 
-pub fn drawing(object: &Object, func: &Func, options: Options) -> Drawing {
-    let program = &object.program;
+pub fn drawing(program: &Program, func: &Func, options: Options<'_>) -> Drawing {
     // The entry stands first, whatever the addresses: a cold part may lie before it.
     let entry = func.entries.first().copied();
     let order: Vec<BlockId> = entry.into_iter().chain(func.block_ids().filter(|id| Some(*id) != entry)).collect();
@@ -27,11 +29,11 @@ pub fn drawing(object: &Object, func: &Func, options: Options) -> Drawing {
     for (i, id) in order.iter().enumerate() {
         place[id.0 as usize] = i;
     }
-    let edges = func.edges.iter().map(|edge| Link {
+    let edges = func.edges.iter().enumerate().map(|(i, edge)| Link {
         from: place[edge.from.0 as usize],
         to: place[edge.to.0 as usize],
         kind: kind(func, edge),
-        label: None,
+        label: options.counts.map(|counts| grouped(counts.of(Slot::Edge(EdgeId(i as u32))))),
     });
     let loops = func.loops.iter().map(|(id, l)| {
         let header = func.block(BlockId(l.header)).start;
@@ -51,19 +53,27 @@ pub fn drawing(object: &Object, func: &Func, options: Options) -> Drawing {
     }
 }
 
-fn node(program: &Program, func: &Func, id: BlockId, options: Options) -> NodeBox {
+fn node(program: &Program, func: &Func, id: BlockId, options: Options<'_>) -> NodeBox {
     let block = func.block(id);
+    let runs = options.counts.map(|counts| counts.of(Slot::Block(id)));
+    let runs_text = runs.map_or(String::new(), |runs| format!("  × {}", grouped(runs)));
     NodeBox {
-        heading: heading(func, id),
+        heading: heading(func, id) + &runs_text,
         lines: lines(program, func, block, options),
         tooltip: tooltip(program, func, id),
-        heat: None,
+        heat: options.counts.map(|counts| heat(counts, id)),
         class: class(func, id),
         in_loop: func.loops.innermost(id.0).map(|LoopId(index)| index as usize),
     }
 }
 
-fn lines(program: &Program, func: &Func, block: &Block, options: Options) -> Vec<String> {
+/// From 0 to 1. The root shows differences among what is not the hottest, too.
+fn heat(counts: &Counts, id: BlockId) -> f64 {
+    let most = counts.blocks.iter().copied().max().unwrap_or(0).max(1);
+    (counts.of(Slot::Block(id)) as f64 / most as f64).sqrt()
+}
+
+fn lines(program: &Program, func: &Func, block: &Block, options: Options<'_>) -> Vec<String> {
     let insns = program.insns(block);
     // The last instruction decides where control goes, so the middle gives way.
     let left_out = match options.block_lines {

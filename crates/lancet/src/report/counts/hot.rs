@@ -1,6 +1,6 @@
 //! Loops and branches with their counts.
 
-use lancet_engine::program::{BlockId, EdgeKind, ExitKind, Func, FuncId, LoopId};
+use lancet_engine::program::{BlockId, EdgeKind, ExitKind, Func, FuncId, LoopId, Program};
 use lancet_isa::Svma;
 
 use crate::tools::count::{Counted, Counts, Slot};
@@ -12,6 +12,7 @@ pub struct LoopCount {
     pub id: LoopId,
     pub header: Svma,
     pub depth: u32,
+    pub irreducible: bool,
     /// How often control came in from outside of it.
     pub entered: u64,
     /// How often its header ran.
@@ -21,9 +22,9 @@ pub struct LoopCount {
 }
 
 impl LoopCount {
-    /// None if it never ran.
+    /// None if it never ran, or if control can also enter it elsewhere than at its header.
     pub fn trips_per_entry(&self) -> Option<f64> {
-        (self.entered > 0).then(|| self.trips as f64 / self.entered as f64)
+        (self.entered > 0 && !self.irreducible).then(|| self.trips as f64 / self.entered as f64)
     }
 }
 
@@ -44,6 +45,7 @@ pub fn loops(counted: &Counted, func: FuncId) -> Vec<LoopCount> {
             id,
             header: f.block(BlockId(l.header)).start,
             depth: l.depth,
+            irreducible: l.irreducible,
             entered: edges.flatten().sum::<u64>() + entries.map(|(_, count)| count).sum::<u64>(),
             trips: counts.of(Slot::Block(BlockId(l.header))),
             instructions: blocks.sum(),
@@ -64,6 +66,12 @@ pub struct BranchCount {
 impl BranchCount {
     pub fn runs(&self) -> u64 {
         self.taken.saturating_add(self.not_taken)
+    }
+
+    /// The branch itself.
+    pub fn at(&self, program: &Program) -> Svma {
+        let block = program.func(self.func).block(self.block);
+        program.insns(block).last().map_or(block.start, |insn| insn.at)
     }
 
     /// How often it went the rarer way.

@@ -167,14 +167,9 @@ impl Summary<'_> {
     fn write_biases(&self, out: &mut dyn Write, text: &Text) -> io::Result<()> {
         let all: u64 = self.branches.iter().map(|(_, branch)| branch.runs()).sum();
         let mut table = Table::new(vec![right("SHARE"), right("EXECUTED"), right("BRANCHES"), left("MOSTLY ONE WAY")]);
-        let mut sums = [(0u64, 0u64); BIASES.len()];
-        for (_, branch) in &self.branches {
-            let class = BIASES.iter().position(|(_, least)| branch.bias() >= *least).unwrap_or(BIASES.len() - 1);
-            sums[class].0 += 1;
-            sums[class].1 += branch.runs();
-        }
-        for ((name, _), (branches, runs)) in BIASES.iter().zip(sums) {
-            table.row(vec![plain(percent(runs, all)), plain(grouped(runs)), plain(grouped(branches)), plain(name)]);
+        for bias in biases(&self.branches) {
+            let (share, runs) = (percent(bias.runs, all), grouped(bias.runs));
+            table.row(vec![plain(share), plain(runs), plain(grouped(bias.branches)), plain(bias.name)]);
         }
         table.write(out, text)
     }
@@ -185,8 +180,7 @@ impl Summary<'_> {
         for (counted, branch) in both_ways.clone().take(top) {
             let program = &counted.program;
             let func = program.func(branch.func);
-            let insns = program.insns(func.block(branch.block));
-            let at = insns.last().map_or(func.block(branch.block).start, |insn| insn.at);
+            let at = branch.at(program);
             table.row_with_note(
                 vec![
                     plain(grouped(branch.taken)),
@@ -216,6 +210,26 @@ impl Summary<'_> {
         let source = source.map_or(String::new(), |source| format!("  {}", styled(source, text.palette.aside)));
         source + &self.object_note(counted, text)
     }
+}
+
+/// Branches that are about equally predictable.
+pub struct Bias {
+    pub name: &'static str,
+    pub branches: u64,
+    /// How often they ran together.
+    pub runs: u64,
+}
+
+/// From the most to the least biased.
+pub fn biases(branches: &[(&Counted, BranchCount)]) -> [Bias; BIASES.len()] {
+    let mut biases = BIASES.map(|(name, _)| Bias { name, branches: 0, runs: 0 });
+    for (_, branch) in branches {
+        if let Some(class) = BIASES.iter().position(|(_, least)| branch.bias() >= *least) {
+            biases[class].branches += 1;
+            biases[class].runs += branch.runs();
+        }
+    }
+    biases
 }
 
 fn more(all: usize, shown: usize, what: &str, out: &mut dyn Write, text: &Text) -> io::Result<()> {

@@ -34,6 +34,8 @@ mod rows;
 mod straighten;
 mod svg;
 
+pub(super) use svg::Escaped;
+
 /// What to draw. Nodes, edges and loops are named by their index.
 #[derive(Clone, Default, Debug)]
 pub struct Drawing {

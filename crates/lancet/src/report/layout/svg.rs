@@ -262,7 +262,7 @@ impl fmt::Display for Px {
 }
 
 /// Text that is safe between tags: no markup, and no character that XML does not allow.
-struct Escaped<'a>(&'a str);
+pub(in crate::report) struct Escaped<'a>(pub &'a str);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::file::{CountsFile, fingerprint};
 use super::notes::{NotedFunc, Notes};
-use super::{Counts, FlowError, Slot, Solver};
+use super::{Counts, FlowError, Slot, Solver, stubs};
 use crate::Error;
 
 /// Exact counts of the edited functions of a program.
@@ -82,6 +82,7 @@ impl Counted {
                 Err(fault) => faults.push(fault),
             }
         }
+        stubs::count(&program, &mut counts);
         Counted { program, counts, faults, shards }
     }
 

@@ -27,6 +27,7 @@ mod instrument;
 mod notes;
 mod place;
 mod solve;
+mod stubs;
 mod weights;
 
 #[cfg(test)]
