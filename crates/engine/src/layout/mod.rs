@@ -13,6 +13,7 @@ mod clone;
 mod conventions;
 mod fork;
 mod joins;
+pub mod inplace;
 mod map;
 mod patch;
 mod piece;
