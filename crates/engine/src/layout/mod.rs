@@ -12,8 +12,8 @@
 mod clone;
 mod conventions;
 mod fork;
-mod joins;
 pub mod inplace;
+mod joins;
 mod map;
 mod patch;
 mod piece;

@@ -165,7 +165,7 @@ mod tests {
     fn rows_keep_the_order_of_the_edge_list() {
         let graph = Graph::new(4, &[(2, 1), (0, 3), (0, 1), (2, 1), (3, 3), (0, 2)]);
         assert_eq!(graph.successors(0), [3, 1, 2]);
-        assert_eq!(graph.successors(1), []);
+        assert!(graph.successors(1).is_empty());
         assert_eq!(graph.predecessors(1), [2, 0, 2]);
         assert_eq!(graph.predecessors(3), [0, 3]);
         let parallel: Vec<EdgeIndex> = graph.out_edges(2).map(|e| e.index).collect();
@@ -177,7 +177,7 @@ mod tests {
         let mut graph = Graph::new(9, &[(0, 8), (8, 0)]);
         graph.rebuild(2, &[(0, 1)]);
         assert_eq!((graph.nodes(), graph.edges()), (2, 1));
-        assert_eq!(graph.predecessors(0), []);
+        assert!(graph.predecessors(0).is_empty());
         graph.rebuild(0, &[]);
         assert_eq!((graph.nodes(), graph.edges()), (0, 0));
     }

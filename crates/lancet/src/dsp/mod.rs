@@ -81,7 +81,11 @@ pub fn rewrite(path: &Path, tool: &Tool<'_>, tactics: Tactics) -> Result<(Vec<u8
             let routines = wanted.rules(&program, &rules);
             let switched = rules.iter().any(|rule| rule.wish == Wish::On);
             analysis = match object {
-                Some(object) => Some(Analysis { starts_on: !switched, ..Analysis::open(object, &routines)? }),
+                Some(object) => {
+                    let mut opened = Analysis::open(object, &routines)?;
+                    opened.starts_on = !switched;
+                    Some(opened)
+                }
                 None if routines.is_empty() && !switched => None,
                 None => return Err(wrong("it calls routines, but there is no object".to_owned())),
             };

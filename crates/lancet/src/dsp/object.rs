@@ -126,7 +126,7 @@ impl Analysis {
                     _ => None,
                 };
                 let to = to.ok_or_else(|| wrong(format!("{:#x}: it refers to something outside", offset)))?;
-                let kind = u32::from(r_type);
+                let kind = r_type.0;
                 if !matches!(kind, LUIMM16 | HUIMM16 | BYTE4_DATA) && !is_jump(kind) {
                     return Err(wrong(format!("{offset:#x}: relocation {kind:#x} is not known")));
                 }

@@ -131,7 +131,7 @@ impl Live {
     }
 
     /// A return address that is not the caller's would end a search for handlers.
-    fn refuse_exceptions(&self, found: Found) -> Result<(), Error> {
+    pub(super) fn refuse_exceptions(&self, found: Found) -> Result<(), Error> {
         let image = self.object(found).program.image();
         let is_leaf = self.func(found).calls.is_empty();
         let may_throw = !is_leaf && image.fdes().iter().any(|fde| fde.lsda.is_some());
