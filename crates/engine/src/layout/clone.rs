@@ -526,7 +526,7 @@ impl Maker<'_> {
     /// A loop that the compiler aligned.
     fn is_aligned_loop(&self, id: BlockId) -> bool {
         let loops = &self.func.loops;
-        self.func.block(id).start.0 % u64::from(ALIGN) == 0
+        self.func.block(id).start.0.is_multiple_of(u64::from(ALIGN))
             && loops.innermost(id.0).is_some_and(|inner| loops.get(inner).header == id.0)
     }
 }

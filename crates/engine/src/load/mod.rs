@@ -83,7 +83,8 @@ impl Module {
         }
         let file = object::read::elf::ElfFile64::<object::Endianness>::parse(bytes)
             .map_err(|error| unusable(format!("cannot be read as a 64-bit ELF file: {error}")))?;
-        if file.architecture() != object::Architecture::X86_64 {
+        let machine = file.elf_header().e_machine.get(file.endian()).0;
+        if lancet_isa::for_elf_machine(machine).is_none_or(|isa| isa.facts().pointer_bytes != 8) {
             return Err(unusable(format!("is for another machine ({:?}), not x86-64", file.architecture())));
         }
         let module = match file.kind() {

@@ -125,7 +125,7 @@ impl Writer {
     }
 
     /// The distance from the code's start, where the start-up code is, for addressing through rbx.
-    fn from_base(&self, at: Svma) -> i32 {
+    fn distance_to(&self, at: Svma) -> i32 {
         at.0.wrapping_sub(self.places.at.0) as i32
     }
 
@@ -197,7 +197,7 @@ impl Writer {
         match self.places.shard {
             Shard::At(shard) => self.map_private(shard)?,
             Shard::PerThread => {
-                self.asm.mov(qword_ptr(rbx + self.from_base(self.places.state) + LAST_SHARD), 0)?;
+                self.asm.mov(qword_ptr(rbx + self.distance_to(self.places.state) + LAST_SHARD), 0)?;
                 self.asm.xor(esi, esi)?;
                 self.set_base()?;
             }
@@ -213,7 +213,7 @@ impl Writer {
     /// Memory at the window, if there is none yet.
     fn map_window(&mut self) -> Done {
         let mut done = self.asm.create_label();
-        let mapped = self.from_base(self.places.state) + WINDOW_MAPPED;
+        let mapped = self.distance_to(self.places.state) + WINDOW_MAPPED;
         self.asm.cmp(qword_ptr(rbx + mapped), 0)?;
         self.asm.jne(done)?;
         self.asm.mov(edi, WINDOW)?;
@@ -258,7 +258,7 @@ impl Writer {
         self.map_window()?;
         // Before start-up, what is counted is counted at the window, and taken over then.
         let mut early = self.asm.create_label();
-        self.asm.cmp(qword_ptr(rbx + self.from_base(self.places.state) + STARTED), 0)?;
+        self.asm.cmp(qword_ptr(rbx + self.distance_to(self.places.state) + STARTED), 0)?;
         self.asm.je(early)?;
         self.asm.xor(edi, edi)?;
         self.asm.call(self.take)?;
@@ -270,7 +270,7 @@ impl Writer {
     }
 
     fn map_private(&mut self, shard: Svma) -> Done {
-        self.asm.lea(rdi, ptr(rbx + self.from_base(shard)))?;
+        self.asm.lea(rdi, ptr(rbx + self.distance_to(shard)))?;
         self.asm.mov(rsi, self.places.shard_len)?;
         self.asm.mov(edx, READ_WRITE)?;
         self.asm.mov(r10d, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS)?;
@@ -306,7 +306,7 @@ impl Writer {
         // An empty value is none.
         self.asm.cmp(byte_ptr(rsi), 0)?;
         self.asm.je(done)?;
-        self.asm.lea(rdi, ptr(rbx + self.from_base(self.places.path)))?;
+        self.asm.lea(rdi, ptr(rbx + self.distance_to(self.places.path)))?;
         self.asm.mov(ecx, PATH_LEN as u32)?;
         self.asm.set_label(&mut copy)?;
         self.asm.lodsb()?;
@@ -324,7 +324,7 @@ impl Writer {
         self.asm.set_label(&mut done)?;
         if self.places.shard == Shard::PerThread {
             self.map_window()?;
-            self.asm.mov(qword_ptr(rbx + self.from_base(self.places.state) + STARTED), 1)?;
+            self.asm.mov(qword_ptr(rbx + self.distance_to(self.places.state) + STARTED), 1)?;
         }
         self.asm.mov(edi, 1u32)?;
         self.asm.call(self.take)?;
@@ -416,7 +416,7 @@ impl Writer {
         self.asm.mov(rcx, qword_ptr(rbp + SPACE_AT))?;
         self.asm.mov(qword_ptr(rax + 8), rcx)?;
         if self.places.shard == Shard::PerThread {
-            let last = self.from_base(self.places.state) + LAST_SHARD;
+            let last = self.distance_to(self.places.state) + LAST_SHARD;
             self.asm.mov(rcx, qword_ptr(rbx + last))?;
             self.asm.mov(qword_ptr(rax + BEFORE), rcx)?;
             self.asm.mov(qword_ptr(rbx + last), rax)?;
@@ -472,7 +472,7 @@ impl Writer {
     fn take_over(&mut self, out: CodeLabel) -> Done {
         let (mut next, mut gone, mut none) =
             (self.asm.create_label(), self.asm.create_label(), self.asm.create_label());
-        self.asm.mov(r12, qword_ptr(rbx + self.from_base(self.places.state) + LAST_SHARD))?;
+        self.asm.mov(r12, qword_ptr(rbx + self.distance_to(self.places.state) + LAST_SHARD))?;
         self.asm.set_label(&mut next)?;
         self.asm.test(r12, r12)?;
         self.asm.jz(none)?;
@@ -495,7 +495,7 @@ impl Writer {
     /// The path into the buffer, with the process id for each `%p` and the program's own digits for each `%n`.
     fn expand_path(&mut self, failed: CodeLabel) -> Done {
         let (mut next, mut plain, mut digits, mut put, mut fits) = self.labels5();
-        self.asm.lea(rsi, ptr(rbx + self.from_base(self.places.path)))?;
+        self.asm.lea(rsi, ptr(rbx + self.distance_to(self.places.path)))?;
         self.asm.lea(rdi, ptr(rbp + PATH_AT))?;
         self.asm.lea(r8, ptr(rbp + (PATH_AT + PATH_LEN as i32 - 24)))?;
         self.asm.set_label(&mut next)?;
@@ -537,7 +537,7 @@ impl Writer {
         self.asm.cmp(byte_ptr(rsi), i32::from(b'n'))?;
         self.asm.jne(plain)?;
         self.asm.inc(rsi)?;
-        self.asm.mov(rdx, qword_ptr(rbx + self.from_base(self.places.header + NAME_AT)))?;
+        self.asm.mov(rdx, qword_ptr(rbx + self.distance_to(self.places.header + NAME_AT)))?;
         self.asm.mov(ecx, 16u32)?;
         self.asm.set_label(&mut hex)?;
         self.asm.rol(rdx, 4)?;
@@ -603,7 +603,7 @@ impl Writer {
         self.asm.test(rax, rax)?;
         self.asm.js(no_space)?;
         self.asm.mov(rdi, r14)?;
-        self.asm.lea(rsi, ptr(rbx + self.from_base(self.places.header)))?;
+        self.asm.lea(rsi, ptr(rbx + self.distance_to(self.places.header)))?;
         self.asm.mov(edx, HEADER_LEN as u32)?;
         self.asm.xor(r10d, r10d)?;
         self.system(call::PWRITE64)?;
@@ -626,7 +626,7 @@ impl Writer {
         self.asm.cmp(rax, IDENTITY_LEN as i32)?;
         self.asm.jne(others)?;
         self.asm.lea(rsi, ptr(rbp + STAT_AT))?;
-        self.asm.lea(rdi, ptr(rbx + self.from_base(self.places.header)))?;
+        self.asm.lea(rdi, ptr(rbx + self.distance_to(self.places.header)))?;
         self.asm.mov(ecx, IDENTITY_LEN as u32)?;
         self.asm.set_label(&mut again)?;
         self.asm.lodsb()?;
@@ -658,7 +658,7 @@ impl Writer {
     /// Maps the shard at r12 in the file, there or anywhere; the address is in rax.
     fn map(&mut self, at: Option<Svma>) -> Done {
         match at {
-            Some(at) => self.asm.lea(rdi, ptr(rbx + self.from_base(at)))?,
+            Some(at) => self.asm.lea(rdi, ptr(rbx + self.distance_to(at)))?,
             None => self.asm.xor(edi, edi)?,
         }
         let flags = if at.is_some() { MAP_FIXED } else { 0 };
@@ -680,7 +680,7 @@ impl Writer {
         self.asm.js(failed)?;
         self.asm.mov(rdi, rax)?;
         match self.places.shard {
-            Shard::At(shard) => self.asm.lea(rsi, ptr(rbx + self.from_base(shard)))?,
+            Shard::At(shard) => self.asm.lea(rsi, ptr(rbx + self.distance_to(shard)))?,
             Shard::PerThread => self.asm.mov(esi, WINDOW)?,
         }
         self.asm.mov(rcx, SHARD_HEADER_LEN)?;

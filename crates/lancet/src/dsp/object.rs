@@ -8,7 +8,6 @@ use std::path::Path;
 
 use lancet_engine::layout::inplace::{Payload, PlacedPayload};
 use lancet_isa::blackfin::EncodeError;
-use object::elf::EM_BLACKFIN;
 use object::{Architecture, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, SectionKind};
 
 use crate::Error;
@@ -63,7 +62,9 @@ impl Analysis {
         let wrong = |what: String| Error::AnalysisObject { path: name.clone(), what };
         let bytes = std::fs::read(path).map_err(|cause| Error::File { path: name.clone(), cause })?;
         let file = object::File::parse(&*bytes).map_err(|error| wrong(error.to_string()))?;
-        let is_blackfin = bytes.get(18..20) == Some(&EM_BLACKFIN.0.to_le_bytes()[..]);
+        let machine = bytes.get(18..20).map_or(0, |field| u16::from_le_bytes([field[0], field[1]]));
+        // Where an analysis comes along, loops close in hardware.
+        let is_blackfin = lancet_isa::for_elf_machine(machine).is_some_and(|isa| isa.facts().hardware_loops);
         if !is_blackfin || file.kind() != object::ObjectKind::Relocatable {
             let what = if file.architecture() == Architecture::Unknown { "no Blackfin object" } else { "no object" };
             return Err(wrong(format!("{what} that can be linked")));

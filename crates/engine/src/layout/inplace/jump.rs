@@ -222,7 +222,7 @@ fn copy(work: &mut Work<'_>, run: &Run<'_>, wanted: &Points) -> Result<u32, InPl
 }
 
 /// Four dead bytes that a short jump reaches.
-fn island(dead: &mut Vec<(u32, u32)>, from: u32) -> Option<u32> {
+fn island(dead: &mut [(u32, u32)], from: u32) -> Option<u32> {
     let found = dead.iter_mut().find(|(start, end)| {
         end.saturating_sub(*start) >= JUMP && encode(&Op::JumpShort { target: *start }, from).is_ok()
     })?;

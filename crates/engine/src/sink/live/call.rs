@@ -189,7 +189,7 @@ mod tests {
     fn the_instructions_fit_and_decode() {
         let call = Call { number: 9, arguments: [1, 2, 3, 4, 5, 6] };
         let code = stub(&call, 0x1234);
-        assert!(code.len() as u64 <= TEXT_OFFSET && TEXT_OFFSET + LONGEST_TEXT as u64 + 1 <= SCRATCH_BYTES);
+        assert!(code.len() as u64 <= TEXT_OFFSET && TEXT_OFFSET + (LONGEST_TEXT as u64) < SCRATCH_BYTES);
         let isa = lancet_isa::for_elf_machine(62).expect("x86-64");
         let mut insns = 0;
         let decoded = isa.decode(&code[..code.len() - 8], lancet_isa::Svma(0), &mut |_| {

@@ -145,8 +145,8 @@ mod tests {
         let near = Avma(0x5000_0000_8000);
         let start = gap(&mapped, near, 0x10000, &[]).expect("room");
         assert!(start + 0x10000 <= 0x5000_0000_0000 - GUARD && near.0 - start < REACH);
-        let avoid = [0x4000_0000_0000..0x5000_0000_0000];
-        let start = gap(&mapped, near, 0x10000, &avoid).expect("room");
+        let avoid = 0x4000_0000_0000..0x5000_0000_0000;
+        let start = gap(&mapped, near, 0x10000, std::slice::from_ref(&avoid)).expect("room");
         assert!(start > 0x5000_0200_0000 && start + 0x10000 - near.0 <= REACH);
         let full = [LOWEST..0x5000_0000_0000, 0x5000_0000_0000..HIGHEST];
         assert_eq!(gap(&full, near, PAGE, &[]), None);
