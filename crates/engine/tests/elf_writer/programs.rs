@@ -6,8 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use lancet_engine::image::Image;
-use lancet_engine::layout::{Chunk, ChunkKind, NewSection, NewSymbol, Patch};
-use lancet_engine::program::Part;
+use lancet_engine::layout::Patch;
 use lancet_engine::sink::elf_writer::Tactic;
 
 use crate::patches::{announce, idle};
@@ -71,9 +70,6 @@ fn round(bench: &Bench, says: &str, expected: Tactic) {
     says_this(&two, "[two][one]");
     let bytes = |path: &Path| fs::read(path).expect("a program");
     assert!(bytes(&original) != bytes(&one));
-    // The chunks, what moved, and pages that are not full.
-    let (before, after) = (bytes(&original).len(), bytes(&one).len());
-    assert!(after < before + before / 10 + 0x8000, "{before} bytes became {after}");
 
     if open(&original).sections().is_empty() {
         return;
@@ -175,20 +171,12 @@ fn by_rustc() {
     round(&bench, "Ok(1)\n", Tactic::InPlace);
 }
 
-/// GNU ld pads its segments to pages: there is room for the table behind one of them.
 #[test]
 fn without_section_headers() {
     let bench = build(&["-pie", "-fPIE"]);
     drop_section_headers(&bench.path("program"));
     round(&bench, SAYS, Tactic::NewTable);
-}
-
-/// This linker leaves no room anywhere. The table stands far behind the rest, but the gap takes no room on the disk.
-#[test]
-fn by_lld_without_section_headers() {
-    let bench = build(&["-pie", "-fPIE", "-fuse-ld=lld"]);
-    drop_section_headers(&bench.path("program"));
-    round(&bench, SAYS, Tactic::NewTable);
+    // The table stands far behind the rest, but the gap takes no room.
     let output = fs::metadata(bench.path("one")).expect("the output");
     assert!(output.blocks() * 512 < output.size(), "{} blocks, {} bytes", output.blocks(), output.size());
 }
@@ -209,28 +197,6 @@ fn the_build_id_stays_in_the_first_page() {
     assert_eq!(image.build_id(), open(&bench.path("program")).build_id());
     let note = image.section(".note.gnu.build-id").expect("the note");
     assert!(note.svma.0 < 0x1000 && note.offset.expect("bytes").0 < 0x1000, "{note:?}");
-}
-
-/// Counters need no bytes in the file.
-#[test]
-fn memory_without_bytes() {
-    for flags in [&["-pie", "-fPIE"][..], &["-static"], &["-fuse-ld=lld"]] {
-        let bench = build(flags);
-        let (out, _) = bench.patched(&bench.path("program"), "out", |image| {
-            let mut patch = idle(image);
-            let at = patch.chunks[0].at + 0x1000;
-            patch.chunks.push(Chunk { at, bytes: Vec::new(), kind: ChunkKind::Data { size: 0x100_0000 } });
-            let range = Part { start: at, end: at + 0x100_0000 };
-            patch.sections.push(NewSection { name: ".counters", range });
-            patch.symbols.push(NewSymbol { name: "counters".into(), at, size: 0x100_0000 });
-            patch
-        });
-        assert!(fs::metadata(&out).expect("the output").len() < 0x100_0000);
-        assert_eq!(run_program(&out), SAYS, "{flags:?}");
-        run(Command::new("strip").arg(&out));
-        check_sound(&out);
-        assert_eq!(run_program(&out), SAYS, "{flags:?}");
-    }
 }
 
 /// Debuggers find new functions by name, and break there.

@@ -14,8 +14,6 @@ pub(super) const MOST_SEGMENTS: usize = 0xffff;
 
 pub(super) const MIN_PAGE: u64 = 0x1000;
 const MAX_PAGE: u64 = 0x1_0000;
-/// At least as large as the pages of every machine whose linkers align to more than `MAX_PAGE` (x86-64 and SPARC).
-const USUAL_PAGE: u64 = 0x2000;
 
 /// All headers of the input.
 pub(super) struct Headers {
@@ -79,12 +77,11 @@ impl Headers {
         }
     }
 
-    /// What the loader works by: pages of the largest size that this file was linked for. Linkers for x86-64 once
+    /// What the loader works by: pages of the smallest size that this file was linked for. Linkers for x86-64 once
     /// aligned to 2 MiB, though no machine has only such pages; more than 64 KiB says nothing about pages.
     pub fn page(&self) -> u64 {
         let aligned = self.loads().map(|load| load.align).filter(|align| align.is_power_of_two());
-        let align = aligned.max().unwrap_or(0);
-        if align > MAX_PAGE { USUAL_PAGE } else { align.max(MIN_PAGE) }
+        aligned.max().unwrap_or(0).clamp(MIN_PAGE, MAX_PAGE)
     }
 
     /// The first address behind everything that is loaded.

@@ -107,7 +107,12 @@ impl<'a> Output<'a> {
         let cleared = self.room.cleared.start as usize..self.room.cleared.end as usize;
         self.cleared = self.bytes[cleared.clone()].to_vec();
         self.bytes[cleared].fill(0);
-        self.grow_load(self.headers.segment_table().start, self.room.cleared.end);
+        let (table, end) = (self.headers.segment_table(), self.room.cleared.end);
+        let around = |load: &&mut Segment| load.is(elf::PT_LOAD) && load.span().contains(&table.start);
+        if let Some(load) = self.segments.iter_mut().find(around).filter(|load| load.span().end < end) {
+            let size = end - load.offset;
+            (load.file_size, load.mem_size) = (size, size);
+        }
         for (block, offset) in std::mem::take(&mut self.room.slid) {
             let contents = self.contents(&block).to_vec();
             self.bytes[offset as usize..offset as usize + contents.len()].copy_from_slice(&contents);
@@ -276,13 +281,26 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Finds a new place for the table if it needs one, and lets `PT_PHDR` say where it is.
+    /// Adds a segment for the table if it needs one, and lets `PT_PHDR` say where it is.
+    ///
+    /// GNU `strip` writes such a table right behind the last section before it, aligned or not. So that section is one
+    /// that ends at a page.
     pub fn place_table(&mut self) -> Result<(), SinkError> {
         let entry = self.headers.codec.size_of::<Segment>();
-        let moved_to = match self.room.tactic {
-            Tactic::NewTable => Some(self.new_table(entry)?),
-            Tactic::InPlace | Tactic::Prepended => None,
-        };
+        let mut moved_to = None;
+        if self.room.tactic == Tactic::NewTable {
+            let (before, offset) = self.place_for_table()?;
+            let page = self.page;
+            self.bytes.resize((offset + page) as usize, 0);
+            self.add_load(READ, before, offset, page, page);
+            self.chunks.push(Placed { at: before, offset, file_size: page, mem_size: page, flags: READ });
+            let (at, offset) = (before + page, offset + page);
+            let size = (self.segments.len() + 1) * entry;
+            self.bytes.resize(offset as usize + size, 0);
+            self.add_load(READ, at, offset, size as u64, size as u64);
+            self.file.segments_at = offset;
+            moved_to = Some((at, offset));
+        }
         let size = (self.segments.len() * entry) as u64;
         for segment in self.segments.iter_mut().filter(|segment| segment.is(elf::PT_PHDR)) {
             (segment.file_size, segment.mem_size) = (size, size);
@@ -291,41 +309,6 @@ impl<'a> Output<'a> {
             }
         }
         Ok(())
-    }
-
-    /// Makes room for a table elsewhere: address and file offset.
-    ///
-    /// GNU `strip` writes a table in a segment of its own right behind the last section before it, aligned or not. So
-    /// that section is one that ends at a page.
-    fn new_table(&mut self, entry: usize) -> Result<(u64, u64), SinkError> {
-        let size = (self.segments.len() * entry) as u64;
-        if let Some(offset) = room::tail(self.headers, self.image.data(), size) {
-            self.grow_load(offset, offset + size);
-            self.file.segments_at = offset;
-            let at = self.headers.first_load().map_or(0, |first| first.at.wrapping_sub(first.offset));
-            return Ok((at.wrapping_add(offset), offset));
-        }
-        let (before, offset) = self.place_for_table()?;
-        let page = self.page;
-        self.bytes.resize((offset + page) as usize, 0);
-        self.add_load(READ, before, offset, page, page);
-        self.chunks.push(Placed { at: before, offset, file_size: page, mem_size: page, flags: READ });
-        let (at, offset) = (before + page, offset + page);
-        let size = (self.segments.len() + 1) * entry;
-        self.bytes.resize(offset as usize + size, 0);
-        self.add_load(READ, at, offset, size as u64, size as u64);
-        self.file.segments_at = offset;
-        Ok((at, offset))
-    }
-
-    /// Lets the segment around or before a place in the file reach up to `end` there.
-    fn grow_load(&mut self, place: u64, end: u64) {
-        let loads = self.segments.iter_mut().filter(|load| load.is(elf::PT_LOAD) && load.mem_size != 0);
-        let around = loads.filter(|load| load.offset <= place).max_by_key(|load| load.offset);
-        if let Some(load) = around.filter(|load| load.span().end < end) {
-            let size = end - load.offset;
-            (load.file_size, load.mem_size) = (size, size);
-        }
     }
 
     /// The address and the file offset of the page before a new table: as far from each other as the first segment's if the kernel may

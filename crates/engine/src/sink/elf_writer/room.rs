@@ -20,8 +20,7 @@
 //!
 //! [`Tactic::NewTable`]: the table goes to a segment of its own behind everything, at a file offset as far from its
 //! address as the first segment's is, which older kernels rely on. No kernel has to find a library's table, so there
-//! that distance does not matter. A file without section headers may have room for all of the table behind one of its
-//! segments.
+//! that distance does not matter.
 
 use std::ops::Range;
 
@@ -37,7 +36,7 @@ pub enum Tactic {
     InPlace,
     /// The program begins a page earlier.
     Prepended,
-    /// The table is elsewhere: in a new segment, or behind an old one.
+    /// The table is in a new segment.
     NewTable,
 }
 
@@ -115,9 +114,6 @@ pub(super) const TABLES: [Table; 11] = [
 /// Without section headers nobody says what loaded zeros are for, but so few between two blocks are padding.
 const PADDING: u64 = 16;
 
-/// Of a table of program headers.
-const ALIGN: u64 = 8;
-
 /// Programs do not begin below this: Linux forbids mapping there by default.
 const LOWEST_ADDRESS: u64 = 0x1_0000;
 
@@ -168,21 +164,6 @@ fn in_place(headers: &Headers, data: &[u8], table_end: impl Fn(usize) -> u64) ->
     Some(room(table_end(1), count, Vec::new(), run.blocks[..count].to_vec()))
 }
 
-/// Where in the file a whole table of `size` bytes has room behind a loaded segment, as far from its address as the first
-/// segment's is. GNU `strip` would not keep it there, so this is for a file that cannot be stripped: one without sections.
-pub(super) fn tail(headers: &Headers, data: &[u8], size: u64) -> Option<u64> {
-    let first = headers.first_load()?;
-    let has_room = |load: &&Segment| {
-        let start = load.span().end.checked_next_multiple_of(ALIGN)?;
-        let limit = growth(headers, load).min(data.len() as u64);
-        let free = free_until(headers, data, &claims(headers, Some(load)), load.span().end..limit, 0);
-        (start.checked_add(size)? <= free).then_some(start)
-    };
-    let distance = |load: &Segment| load.at.wrapping_sub(load.offset);
-    let mut loads = headers.loads().filter(|load| headers.sections.is_empty() && distance(load) == distance(first));
-    loads.find_map(|load| has_room(&load))
-}
-
 /// The first value from `from` on that is like `model` modulo `align`.
 pub(super) fn next_congruent(from: u64, model: u64, align: u64) -> u64 {
     let align = if align.is_power_of_two() { align } else { 1 };
@@ -224,8 +205,8 @@ fn growth(headers: &Headers, load: &Segment) -> u64 {
         return load.span().end;
     }
     let page = headers.page();
-    let next = headers.loads().map(|other| other.at).filter(|&at| at > load.at).min();
-    let room = next.map_or(0, |next| (next / page * page).saturating_sub(load.mem_end()));
+    let next = headers.loads().map(|other| other.at / page * page).filter(|&at| at >= load.mem_end()).min();
+    let room = next.map_or(0, |next| next - load.mem_end());
     load.span().end.saturating_add(room)
 }
 
