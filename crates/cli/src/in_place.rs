@@ -11,6 +11,7 @@ use lancet::layout::inplace::Tactics;
 use crate::output::Output;
 
 #[derive(clap::Args)]
+#[group(skip)]
 pub struct Args {
     /// Blackfin: which instructions get what; see docs/points.md
     #[arg(long, value_name = "FILE")]
