@@ -1,11 +1,8 @@
-//! `cargo xtask bench`: costs, as ratios. `analyze`, what full analysis costs, is here; the others are modules.
+//! `cargo xtask bench analyze`: what full analysis costs, as ratios.
 //!
 //! Functions, control flow, loops and liveness of two large files, against `objdump -d` on the same file. Each round
 //! runs everything once, so that whatever else the machine does falls on all alike; the minimum over the rounds
 //! counts.
-
-mod dvfs;
-mod sim;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -35,10 +32,6 @@ enum What {
     },
     /// Sampling, stops, calls, measuring and reporting of programs that run, against perf and gdb
     Live(bench_live::Options),
-    /// The speed of the Blackfin simulator, against the GNU simulator where it is on the PATH
-    Sim(sim::Options),
-    /// What slowing the clock saves on the consumer programs, next to the paper
-    Dvfs(dvfs::Options),
 }
 
 // The bars.
@@ -52,8 +45,6 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         What::Live(options) => {
             return Ok(if bench_live::run(options)? { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
-        What::Sim(options) => return sim::run(options),
-        What::Dvfs(options) => return dvfs::run(options),
     };
     ensure!(*rounds > 0, "--rounds must be at least 1");
     let lancet = shell::build_lancet()?;

@@ -36,11 +36,9 @@ pub struct Args {
     /// Who counts; by default each thread by itself if the program or its libraries may start one
     #[arg(long = "counters", value_name = "WHO", value_enum)]
     threads: Option<Threads>,
-    /// List the functions or points that are left alone, each with the reason
+    /// List the functions that are left alone, each with the reason
     #[arg(long)]
     explain: bool,
-    #[command(flatten)]
-    in_place: crate::in_place::Args,
 }
 
 #[derive(Clone, Copy, Default, clap::ValueEnum)]
@@ -50,8 +48,6 @@ enum Tool {
     Count,
     /// Move every function and add nothing
     Null,
-    /// Do what a points file says (Blackfin)
-    Points,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -71,25 +67,12 @@ Examples:
   lancet rewrite /usr/bin/gzip -o gzip.counting
   ./gzip.counting -9 < data > data.gz && lancet report gzip.counting.counts
   lancet rewrite --counts '/tmp/gzip.%p.counts' /usr/bin/gzip -o gzip.counting
-  lancet rewrite --explain /usr/bin/python3 -o /tmp/python3
-  lancet rewrite decoder.elf -o counting.elf && lancet sim --notes counting.elf.notes counting.elf
-  lancet rewrite --tool points --points loads.txt --object analysis.o decoder.elf -o out.elf";
+  lancet rewrite --explain /usr/bin/python3 -o /tmp/python3";
 
 pub fn run(args: Args, output: &mut Output) -> anyhow::Result<()> {
-    if crate::in_place::is_for(&args.file)? {
-        let tool = match args.tool {
-            Tool::Count => crate::in_place::Wanted::Count,
-            Tool::Points => crate::in_place::Wanted::Points,
-            Tool::Null => {
-                anyhow::bail!("{}: nothing is moved in a program of this instruction set", args.file.display())
-            }
-        };
-        return crate::in_place::run(&args.file, &args.output, tool, &args.in_place, args.explain, output);
-    }
     let editor = open(&args.file, args.functions.as_ref())?;
     match args.tool {
         Tool::Null => editor.write_null(&args.output)?,
-        Tool::Points => anyhow::bail!("{}: points files are for Blackfin programs", args.file.display()),
         Tool::Count => {
             let profile = args.profile.as_deref().map(|path| Counted::open(path, None, None)).transpose()?;
             let threads = args.threads.map(|threads| threads == Threads::Each);

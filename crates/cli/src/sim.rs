@@ -6,9 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use lancet::blackfin_sim::Environment;
-use lancet::dsp::{self, Notes};
 use lancet::report::sim::SimReport;
 use lancet::simulate::{self, Options};
 
@@ -28,9 +26,6 @@ pub struct Args {
     /// Model caches, memory and clock without saying anything
     #[arg(long)]
     timing: bool,
-    /// Say what the program counted, on standard error: the notes that lancet rewrite left beside it
-    #[arg(long, value_name = "NOTES")]
-    notes: Option<PathBuf>,
     /// Write every instruction with the registers it changes
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -80,18 +75,6 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         writeln!(errors, "{}", serde_json::to_string(&report)?)?;
     } else if args.stats {
         report.write_text(&mut errors)?;
-    }
-    if let Some(path) = &args.notes {
-        let text = std::fs::read(path).with_context(|| path.display().to_string())?;
-        let notes: Notes = serde_json::from_slice(&text).with_context(|| path.display().to_string())?;
-        for count in dsp::report(&notes, &ran.simulator) {
-            if args.json {
-                writeln!(errors, "{}", serde_json::to_string(&count)?)?;
-            } else {
-                let note = count.note;
-                writeln!(errors, "{:>14} {:<6} {:>10}  {}", count.count, note.what, note.at, note.function)?;
-            }
-        }
     }
     // As of a process: the low 8 bits.
     Ok(ExitCode::from(ran.status as u8))

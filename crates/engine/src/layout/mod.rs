@@ -12,7 +12,6 @@
 mod clone;
 mod conventions;
 mod fork;
-pub mod inplace;
 mod joins;
 mod map;
 mod patch;
