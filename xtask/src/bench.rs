@@ -1,8 +1,10 @@
-//! `cargo xtask bench analyze`: what full analysis costs, as ratios.
+//! `cargo xtask bench`: costs, as ratios. `analyze`, what full analysis costs, is here; the others are modules.
 //!
 //! Functions, control flow, loops and liveness of two large files, against `objdump -d` on the same file. Each round
 //! runs everything once, so that whatever else the machine does falls on all alike; the minimum over the rounds
 //! counts.
+
+mod sim;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -32,6 +34,8 @@ enum What {
     },
     /// Sampling, stops, calls, measuring and reporting of programs that run, against perf and gdb
     Live(bench_live::Options),
+    /// The speed of the Blackfin simulator, against the GNU simulator where it is on the PATH
+    Sim(sim::Options),
 }
 
 // The bars.
@@ -45,6 +49,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         What::Live(options) => {
             return Ok(if bench_live::run(options)? { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
+        What::Sim(options) => return sim::run(options),
     };
     ensure!(*rounds > 0, "--rounds must be at least 1");
     let lancet = shell::build_lancet()?;

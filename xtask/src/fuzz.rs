@@ -5,13 +5,15 @@
 //! there is to find. Inputs that cause one are saved under `testdata/fuzz-regressions/`, where an ordinary test
 //! replays them.
 //!
-//! Seeds are tiny ELF files that are built on the spot; the corpus grows in the target folder.
+//! Seeds are tiny ELF files that are built on the spot, or pieces of code from testdata; the corpus grows in the target
+//! folder.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, anyhow, ensure};
+use object::{Object, ObjectSection};
 
 use crate::shell;
 
@@ -21,31 +23,40 @@ struct Target {
     /// How often to run it, unless told otherwise.
     runs: u64,
     max_input_bytes: u32,
-    /// How to build each seed: its name, and options for gcc.
-    seeds: &'static [(&'static str, &'static [&'static str])],
+    seeds: Seeds,
 }
 
-const TARGETS: [Target; 2] = [
+/// Where the first inputs come from.
+enum Seeds {
+    /// Built by gcc: names and options.
+    Built(&'static [(&'static str, &'static [&'static str])]),
+    /// All files of a folder of testdata, cut to the target's size.
+    Folder(&'static str),
+}
+
+const TARGETS: [Target; 4] = [
     Target {
         name: "image",
         runs: 8_000_000,
         max_input_bytes: 8192,
-        seeds: &[
+        seeds: Seeds::Built(&[
             ("static", &["-s", "-static", "-no-pie"]),
             ("static-pie", &["-s", "-static-pie"]),
             ("shared", &["-s", "-shared", "-Wl,-soname,seed"]),
             ("symbols", &["-g", "-static", "-no-pie", "-Wl,--build-id"]),
-        ],
+        ]),
     },
     Target {
         name: "program",
         runs: 2_500_000,
         max_input_bytes: 1536,
-        seeds: &[
+        seeds: Seeds::Built(&[
             ("packed", &["-s", "-static", "-no-pie", "-Wl,-n,-z,max-page-size=16"]),
             ("code", &["-static", "-no-pie", "-Wl,--oformat=binary"]),
-        ],
+        ]),
     },
+    Target { name: "blackfin", runs: 8_000_000, max_input_bytes: 64, seeds: Seeds::Folder("blackfin/elf") },
+    Target { name: "simulator", runs: 3_000_000, max_input_bytes: 256, seeds: Seeds::Folder("blackfin/elf") },
 ];
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 
@@ -123,13 +134,39 @@ fn build(root: &Path, folder: &Path) -> Result<()> {
 /// Builds small files of each kind, so that the fuzzer need not invent ELF by itself.
 fn seeds(target: &Target, root: &Path, folder: &Path) -> Result<PathBuf> {
     let folder = create(folder.join("seeds").join(target.name))?;
-    for (name, options) in target.seeds {
-        let mut gcc = Command::new("gcc");
-        gcc.args(["-nostdlib", "-Wl,-z,noseparate-code,-e,asm_frame"]).args(*options);
-        gcc.arg("-o").arg(folder.join(name)).arg(root.join("testdata/x86_64/corpus/assembly_cfi.S"));
-        shell::output(&mut gcc)?;
+    match target.seeds {
+        Seeds::Built(kinds) => {
+            for (name, options) in kinds {
+                let mut gcc = Command::new("gcc");
+                gcc.args(["-nostdlib", "-Wl,-z,noseparate-code,-e,asm_frame"]).args(*options);
+                gcc.arg("-o").arg(folder.join(name)).arg(root.join("testdata/x86_64/corpus/assembly_cfi.S"));
+                shell::output(&mut gcc)?;
+            }
+        }
+        Seeds::Folder(source) => cut_seeds(&root.join("testdata").join(source), target, &folder)?,
     }
     Ok(folder)
+}
+
+/// How many pieces of each file become seeds.
+const PIECES: usize = 8;
+
+/// Pieces of the code of each ELF file of a folder.
+fn cut_seeds(source: &Path, target: &Target, folder: &Path) -> Result<()> {
+    let listed = std::fs::read_dir(source).with_context(|| format!("cannot list {}", source.display()))?;
+    for entry in listed {
+        let path = entry?.path();
+        let file = std::fs::read(&path).with_context(|| path.display().to_string())?;
+        let elf = object::File::parse(&*file).with_context(|| path.display().to_string())?;
+        let code = elf.section_by_name(".text").and_then(|text| text.data().ok()).unwrap_or_default();
+        let step = (code.len() / PIECES).max(1) & !1;
+        for (i, start) in (0..code.len()).step_by(step.max(2)).take(PIECES).enumerate() {
+            let end = (start + target.max_input_bytes as usize).min(code.len());
+            let name = format!("{}.{i}", path.file_name().unwrap_or_default().to_string_lossy());
+            std::fs::write(folder.join(name), &code[start..end]).context("cannot write a seed")?;
+        }
+    }
+    Ok(())
 }
 
 fn create(folder: PathBuf) -> Result<PathBuf> {

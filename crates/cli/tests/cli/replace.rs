@@ -144,7 +144,9 @@ fn what_cannot_be_replaced() {
     let mut busy = Telling::start(&program, &[]);
     let pid = busy.pid();
     let with = |function: &str, file: &str| lancet(["replace", "--pid", &pid, function, "--with", file]).error_line();
-    assert!(with("vecad", &object).starts_with(&format!("lancet: process {pid}: no function vecad; did you mean vecadd")));
+    assert!(
+        with("vecad", &object).starts_with(&format!("lancet: process {pid}: no function vecad; did you mean vecadd"))
+    );
     assert!(with("vecadd", "/no/such/file").contains("/no/such/file: cannot open: "));
     let unresolved = workshop.path("unresolved.c");
     fs::write(&unresolved, "int missing(void); int vecadd(void) { return missing(); }").expect("a file");

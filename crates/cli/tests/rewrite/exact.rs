@@ -18,7 +18,8 @@ fn instruction_counts(counted: &Counted, wanted: impl Fn(&Program, &Func) -> boo
     let mut found = BTreeMap::new();
     for (id, counts) in counted.funcs() {
         let func = counted.program.func(id);
-        if !wanted(&counted.program, func) {
+        // Callgrind gives the instructions of stubs to their callers.
+        if func.found_by == FoundBy::Plt || !wanted(&counted.program, func) {
             continue;
         }
         for (block, count) in func.block_ids().zip(&counts.blocks) {

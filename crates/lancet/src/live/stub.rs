@@ -139,9 +139,9 @@ mod tests {
         let lines = text(&end(at, data), 0x1000);
         assert!(lines.iter().all(|line| !line.contains("bad")) && lines.last().is_some_and(|line| line == "ret"));
         assert!(
-            lines
-                .iter()
-                .any(|line| line.starts_with("mov dword") && (line.contains("9000h") || line.contains("0x9000"))),
+            lines.iter().any(|line| line.starts_with("mov")
+                && line.contains("dword")
+                && (line.contains("9000h") || line.contains("0x9000"))),
             "{lines:#?}"
         );
     }
