@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use lancet::program::FoundBy;
 use lancet::tools::count::Counted;
 use lancet::{Func, Program, Svma};
 
