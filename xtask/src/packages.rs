@@ -29,10 +29,7 @@ const NEEDED: &[Package] = &[
     package("git", "git"),
     package("libc6-dev", "/usr/include/stdio.h"),
     package("lld", "ld.lld"),
-    package("linux-perf", "perf"),
     package("llvm", "llvm-dwarfdump"),
-    package("redis-server", "redis-server"),
-    package("redis-tools", "redis-benchmark"),
     package("valgrind", "valgrind"),
 ];
 
