@@ -4,6 +4,7 @@
 //! runs everything once, so that whatever else the machine does falls on all alike; the minimum over the rounds
 //! counts.
 
+mod live;
 mod sim;
 
 use std::path::{Path, PathBuf};
@@ -12,7 +13,6 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, ensure};
 use object::{Object, ObjectSection};
 
-use crate::bench_live;
 use crate::measure::{self, Cost};
 use crate::shell;
 
@@ -33,7 +33,7 @@ enum What {
         files: Vec<PathBuf>,
     },
     /// Sampling, stops, calls, measuring and reporting of programs that run, against perf and gdb
-    Live(bench_live::Options),
+    Live(live::Options),
     /// The speed of the Blackfin simulator, against the GNU simulator where it is on the PATH
     Sim(sim::Options),
 }
@@ -47,7 +47,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let (rounds, files) = match &options.what {
         What::Analyze { rounds, files } => (rounds, files),
         What::Live(options) => {
-            return Ok(if bench_live::run(options)? { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+            return Ok(if live::run(options)? { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         What::Sim(options) => return sim::run(options),
     };

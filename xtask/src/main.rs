@@ -6,7 +6,6 @@
 
 mod accuracy;
 mod bench;
-mod bench_live;
 mod fuzz;
 mod measure;
 mod packages;

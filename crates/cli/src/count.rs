@@ -8,8 +8,6 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use lancet::counting::{Options, Prepared};
-use lancet::names;
-use lancet::program::{FuncId, Program};
 use regex::Regex;
 
 use crate::child;
@@ -86,10 +84,7 @@ pub fn run(args: &Args, color: WhenColor) -> anyhow::Result<ExitCode> {
         eprintln!("lancet: {}: there is no such program", name.to_string_lossy());
         return Ok(ExitCode::from(child::NOT_FOUND));
     };
-    let wanted = |program: &Program, id: FuncId| {
-        let name = || names::of_function(program, program.func(id));
-        args.functions.as_ref().is_none_or(|functions| functions.is_match(&name()))
-    };
+    let wanted = rewrite::wanted(args.functions.as_ref());
     let pattern = args.functions.as_ref().map_or("", Regex::as_str);
     if args.explain {
         let explained = rewrite::open(&program, args.functions.as_ref())

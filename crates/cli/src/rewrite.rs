@@ -61,7 +61,8 @@ enum Threads {
 const EXAMPLES: &str = "\
 The output leaves its counts in OUT.counts in its working directory, or where
 --counts or the environment variable LANCET_COUNTS says. Counts of several runs
-add up. The input is never changed.
+add up. The input is never changed. A static program and a library count for all
+threads together, which is exact only with one.
 
 Examples:
   lancet rewrite /usr/bin/gzip -o gzip.counting
@@ -88,10 +89,14 @@ pub fn run(args: Args, output: &mut Output) -> anyhow::Result<()> {
 
 /// Analyses a program for editing.
 pub fn open(file: &std::path::Path, functions: Option<&Regex>) -> anyhow::Result<Editor> {
-    let wanted = |program: &Program, id: FuncId| {
+    Ok(Editor::open(file, &wanted(functions))?)
+}
+
+/// Is a function's name one that was asked for?
+pub fn wanted(functions: Option<&Regex>) -> impl Fn(&Program, FuncId) -> bool + Sync {
+    move |program, id| {
         functions.is_none_or(|functions| functions.is_match(&names::of_function(program, program.func(id))))
-    };
-    Ok(Editor::open(file, &wanted)?)
+    }
 }
 
 /// Which functions are left alone, and what share of the text that is.

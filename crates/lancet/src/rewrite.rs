@@ -127,7 +127,8 @@ impl Editor {
 }
 
 /// May several threads run the program's code? Only a dynamic program is asked: it, or a library that it loads, must
-/// be able to start one. What cannot be found counts as able to.
+/// be able to start one. What cannot be found counts as able to. The loader is not asked, because which loader that is
+/// the program says, and nothing is run in order to rewrite it.
 pub fn may_have_threads(image: &Image) -> bool {
     let mut seen: Vec<String> = Vec::new();
     image.kind() != Kind::SharedLibrary && image.interpreter().is_some() && starts_threads(image, &mut seen)

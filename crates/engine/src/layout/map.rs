@@ -57,18 +57,4 @@ impl MovedPiece {
         let new = if span.old == old { span.begin } else { span.body + (old - span.old) };
         Some(if old == self.old_end { self.body_end } else { new.min(limit) })
     }
-
-    /// What code a new address came from: the old instruction, or the one in front of which it was added.
-    pub fn to_old(&self, new: Svma) -> Option<Svma> {
-        if new < self.new_start || new >= self.new_end {
-            return None;
-        }
-        if new >= self.body_end {
-            let after = self.asides.partition_point(|aside| aside.at <= new);
-            return after.checked_sub(1).map(|i| self.asides[i].like);
-        }
-        let after = self.spans.partition_point(|span| span.begin <= new);
-        let span = &self.spans[after.checked_sub(1)?];
-        Some(if new < span.body { span.old } else { span.old + (new - span.body) })
-    }
 }

@@ -81,10 +81,6 @@ impl Survey {
         Survey { verdicts, kept: conventions::kept(program) }
     }
 
-    pub fn is_edited(&self, id: FuncId) -> bool {
-        self.verdicts[id.0 as usize].is_ok()
-    }
-
     /// Why a function is left alone, if it is.
     pub fn obstacle(&self, id: FuncId) -> Option<&Obstacle> {
         self.verdicts[id.0 as usize].as_ref().err()
