@@ -15,7 +15,8 @@ impl Discovery<'_> {
     /// Code that nothing covers, and that a pointer in data leads to.
     pub(super) fn pointed_to_in_gaps(&self) -> Vec<Seed> {
         let gaps = self.gaps();
-        if gaps.is_empty() {
+        let labels = self.labels_in_holes();
+        if gaps.is_empty() && labels.is_empty() {
             return Vec::new();
         }
         let in_gap = |at: Svma| {
@@ -31,13 +32,29 @@ impl Discovery<'_> {
         if !self.image.kind().is_position_independent() {
             found.extend(self.words_in_data());
         }
-        let mentioned = self.regions.par_iter().flat_map_iter(|region| self.constants_in_code(region, &in_gap));
+        let wanted = |at: Svma| in_gap(at) || labels.binary_search(&at).is_ok();
+        let mentioned = self.regions.par_iter().flat_map_iter(|region| self.constants_in_code(region, &wanted));
         found.par_extend(mentioned);
-        found.retain(|at| in_gap(*at));
+        found.retain(|at| wanted(*at));
         found.sort_unstable();
         found.dedup();
         let seed = |start| Seed { start, end: None, found_by: FoundBy::Pointer, part: false, referenced: true };
         found.into_iter().map(seed).collect()
+    }
+
+    /// Labels inside functions whose control flow does not come there, by address. Start-up code is written so: what an
+    /// event leads to stands in the middle of it.
+    fn labels_in_holes(&self) -> Vec<Svma> {
+        let in_a_hole = |at: &Svma| {
+            let Some(region) = self.containing(*at).map(|i| &self.regions[i]) else { return false };
+            let mut blocks = region.cfg.blocks.iter().zip(&region.reached);
+            region.start() != *at
+                && !blocks.any(|(block, reached)| *reached && *at >= block.start && *at < block.end_address())
+        };
+        // Symbols are in the order of their addresses.
+        let mut labels: Vec<Svma> = self.image.symbols().iter().map(|symbol| symbol.svma).filter(in_a_hole).collect();
+        labels.dedup();
+        labels
     }
 
     /// Ranges of code, padding aside, that no region's code covers.

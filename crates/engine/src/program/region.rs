@@ -328,9 +328,21 @@ impl<'a> Builder<'a, '_> {
     }
 
     fn decode_all(&mut self) {
-        while let Some(offset) = self.scratch.work.pop() {
-            if self.scratch.at_offset[offset as usize] == 0 {
-                self.decode_from(offset);
+        loop {
+            while let Some(offset) = self.scratch.work.pop() {
+                if self.scratch.at_offset[offset as usize] == 0 {
+                    self.decode_from(offset);
+                }
+            }
+            // Behind the last instruction of a hardware loop a block starts: where that is, is known once it is decoded.
+            for i in 0..self.scratch.hardware_loops.len() {
+                let last = self.offset(self.scratch.hardware_loops[i].1).and_then(|offset| self.insn_at(offset));
+                if let Some(next) = last.map(Insn::end) {
+                    self.add_leader(next);
+                }
+            }
+            if self.scratch.work.is_empty() {
+                break;
             }
         }
     }
