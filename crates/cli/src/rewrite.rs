@@ -35,7 +35,7 @@ pub struct Args {
     profile: Option<PathBuf>,
     /// Who counts; by default each thread by itself if the program or its libraries may start one
     #[arg(long = "counters", value_name = "WHO", value_enum)]
-    threads: Option<Threads>,
+    counters: Option<Threads>,
     /// List the functions that are left alone, each with the reason
     #[arg(long)]
     explain: bool,
@@ -76,7 +76,7 @@ pub fn run(args: Args, output: &mut Output) -> anyhow::Result<()> {
         Tool::Null => editor.write_null(&args.output)?,
         Tool::Count => {
             let profile = args.profile.as_deref().map(|path| Counted::open(path, None, None)).transpose()?;
-            let threads = args.threads.map(|threads| threads == Threads::Each);
+            let threads = args.counters.map(|who| who == Threads::Each);
             let options = CountOptions { counts: args.counts.as_deref(), threads, profile: profile.as_ref() };
             editor.write_counting(&args.output, &options)?;
         }
