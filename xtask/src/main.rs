@@ -10,6 +10,7 @@ mod fuzz;
 mod measure;
 mod packages;
 mod shell;
+mod sweep;
 mod test;
 mod tidy;
 mod torture;
@@ -39,6 +40,8 @@ enum Command {
     Torture(torture::Options),
     /// Fuzz the image reader and the analysis
     Fuzz(fuzz::Options),
+    /// Rewrite every program of /usr/bin with full counting, and compare what it does with the original
+    Sweep(sweep::Options),
     /// All of CI: the same as test
     Ci,
     /// Run one program and print its cost as JSON
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Command::Bench(options) => bench::run(&options),
         Command::Torture(options) => torture::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
+        Command::Sweep(options) => sweep::run(&options),
         Command::Measure(options) => measure::run(&options),
         Command::Ci => test::run(),
     };

@@ -1,8 +1,9 @@
-//! The Debian packages that the tests need, and their installation.
+//! The Debian packages that the chores need, and their installation.
 //!
-//! A package counts as present when the file that the tests want from it is there, however it came to be there:
+//! A package counts as present when the file that is wanted from it is there, however it came to be there:
 //! on another distribution nothing is installed as long as the programs are on the PATH.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::process::Command;
 
@@ -10,17 +11,18 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell;
 
-struct Package {
-    name: &'static str,
+pub struct Package {
+    pub name: Cow<'static, str>,
     /// A program on the PATH, or the absolute path of a file.
-    proof: &'static str,
+    pub proof: Cow<'static, str>,
 }
 
-const fn package(name: &'static str, proof: &'static str) -> Package {
-    Package { name, proof }
+pub const fn package(name: &'static str, proof: &'static str) -> Package {
+    Package { name: Cow::Borrowed(name), proof: Cow::Borrowed(proof) }
 }
 
-const NEEDED: &[Package] = &[
+/// What the tests need.
+pub const OF_TESTS: &[Package] = &[
     package("binutils", "objdump"),
     package("clang", "clang++"),
     package("g++", "g++"),
@@ -35,22 +37,22 @@ const NEEDED: &[Package] = &[
 
 fn is_present(package: &Package) -> bool {
     match package.proof.starts_with('/') {
-        true => Path::new(package.proof).exists(),
-        false => shell::find_program(package.proof).is_some(),
+        true => Path::new(&*package.proof).exists(),
+        false => shell::find_program(&package.proof).is_some(),
     }
 }
 
 /// Installs what is missing, or says what the user must install.
-pub fn install_missing() -> Result<()> {
-    let missing: Vec<&str> = NEEDED.iter().filter(|p| !is_present(p)).map(|p| p.name).collect();
+pub fn install_missing(needed: &[Package]) -> Result<()> {
+    let missing: Vec<&str> = needed.iter().filter(|p| !is_present(p)).map(|p| &*p.name).collect();
     if missing.is_empty() {
         return Ok(());
     }
-    println!("the tests need these Debian packages, which are missing: {}", missing.join(" "));
+    println!("these Debian packages are missing: {}", missing.join(" "));
     apt_get(&["update", "-qq"])
         .and_then(|()| apt_get(&[&["install", "-y", "-qq", "--no-install-recommends"], &missing[..]].concat()))
         .with_context(|| format!("please install by hand: {}", missing.join(" ")))?;
-    match NEEDED.iter().find(|p| !is_present(p)) {
+    match needed.iter().find(|p| !is_present(p)) {
         Some(p) => bail!("package {} was installed, but {} is still not there", p.name, p.proof),
         None => Ok(()),
     }

@@ -68,3 +68,11 @@ pub fn build_lancet() -> Result<PathBuf> {
     ensure!(program.is_file(), "cargo built no {}", program.display());
     Ok(program)
 }
+
+/// The `lancet` that the user names, or one built for release.
+pub fn lancet_or_build(named: Option<&Path>) -> Result<PathBuf> {
+    match named {
+        Some(path) => std::path::absolute(path).context("the path of lancet"),
+        None => build_lancet(),
+    }
+}

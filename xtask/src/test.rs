@@ -21,7 +21,7 @@ struct Tally {
 }
 
 pub fn run() -> Result<ExitCode> {
-    packages::install_missing()?;
+    packages::install_missing(packages::OF_TESTS)?;
     let steps: [Step; 5] = [
         ("fmt", || cargo(&["fmt", "--all", "--check"])),
         ("clippy", || cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])),
