@@ -69,3 +69,32 @@ fn killed() {
     assert_eq!(child.wait().expect("it ended").signal(), Some(9));
     assert_eq!(calls_of(&bench.counted("ends.counting"), "work"), 1000);
 }
+
+/// No thread's counts are lost, whether it ends, its process does, or it never does.
+#[test]
+fn threads() {
+    for (compiler, flags) in [("gcc", "-O2"), ("clang", "-O0 -no-pie")] {
+        let bench = Bench::new();
+        let program = bench.compile(compiler, &["threads.c"], "threads", &format!("{flags} -pthread"));
+        bench.behaves_the_same(&program, &[]);
+        let counted = bench.counted("threads.counting");
+        assert_eq!(calls_of(&counted, "work"), 6 * 4 * 20_000, "{flags}");
+        assert_eq!(calls_of(&counted, "run"), 6 * 4, "{flags}");
+        assert_eq!(calls_of(&counted, "main"), 1, "{flags}");
+    }
+}
+
+/// Several runs at once, and one after the other, share a file.
+#[test]
+fn runs_at_once() {
+    let bench = Bench::new();
+    let program = bench.compile("gcc", &["ends.c"], "ends", "-O2 -w");
+    let rewritten = bench.counting(&program, "ends.counting");
+    let start = |_| Command::new(&rewritten).arg("exit").stdout(Stdio::null()).spawn().expect("it runs");
+    let started: Vec<_> = (0..6).map(start).collect();
+    for mut child in started {
+        assert_eq!(child.wait().expect("it ended").code(), Some(3));
+    }
+    bench.run(&rewritten, &["exit"]);
+    assert_eq!(calls_of(&bench.counted("ends.counting"), "work"), 7 * 1000);
+}
