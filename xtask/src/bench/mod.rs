@@ -156,12 +156,13 @@ fn judge(what: &str, figure: f64, direction: &str, bar: f64) -> bool {
     reached
 }
 
-/// The size of the `.text` section.
+/// The size of all sections of code: what went through a post-link optimizer has several.
 fn text_size(file: &Path) -> Result<u64> {
     let bytes = std::fs::read(file).context("cannot read it")?;
     let elf = object::File::parse(&*bytes).context("cannot parse it")?;
-    let text = elf.section_by_name(".text").context("it has no .text section")?;
-    Ok(text.size())
+    let text: u64 = elf.sections().filter(|s| s.kind() == object::SectionKind::Text).map(|s| s.size()).sum();
+    ensure!(text > 0, "it has no section of code");
+    Ok(text)
 }
 
 fn mebibytes(bytes: u64) -> f64 {

@@ -125,8 +125,9 @@ fn owner(region: &Region, itself: u32, reached: &Reached, behind_part: bool) -> 
 }
 
 fn join(image: &Image, function: &mut Region, mut part: Region) {
-    // A jump that one of them could not resolve may be clear from both.
-    function.dirty |= function.is_open(image) || part.is_open(image);
+    // A jump that one of them could not resolve may be clear from both; so may the size of a table be, but all those
+    // are looked at again later.
+    function.dirty |= function.has_open_jump(image) || part.has_open_jump(image);
     function.fresh = true;
     function.exact |= part.exact;
     function.parts.append(&mut part.parts);

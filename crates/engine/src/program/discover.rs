@@ -17,7 +17,7 @@ use rayon::prelude::*;
 
 use super::func::{FoundBy, Part};
 use super::index::Index;
-use super::jump_tables::Bound;
+use super::jump_tables::{Bound, JumpTable};
 use super::noreturn::{Links, is_noreturn_name};
 use super::region::{self, End, RegionBlock, RegionCfg, RegionSpec, Scratch, Surroundings};
 use super::seeds::{self, Seed};
@@ -120,13 +120,24 @@ impl Region {
     }
 
     /// Has it a jump that another look could resolve?
-    pub(super) fn is_open(&self, image: &Image) -> bool {
-        self.cfg.tables.iter().any(|table| table.bound == Bound::Content)
-            || self.cfg.blocks.iter().any(|block| match block.end {
-                End::Unresolved => true,
-                End::Pointer => !frame_is_gone(image, block),
-                _ => false,
-            })
+    pub(super) fn has_open_jump(&self, image: &Image) -> bool {
+        self.cfg.blocks.iter().any(|block| match block.end {
+            End::Unresolved => true,
+            End::Pointer => !frame_is_gone(image, block),
+            _ => false,
+        })
+    }
+
+    /// The tables whose size is known from their content only.
+    fn open_tables(&self) -> impl Iterator<Item = &JumpTable> {
+        self.cfg.tables.iter().filter(|table| table.bound == Bound::Content)
+    }
+
+    /// Could another look give one of its tables another size, now that its parts are joined and it is known what else
+    /// begins at `stops`?
+    fn may_resize_tables(&self, stops: &[Svma]) -> bool {
+        self.open_tables()
+            .any(|table| self.parts.len() > 1 || first_behind(stops, table.at).is_some_and(|stop| stop < table.end()))
     }
 }
 
@@ -343,13 +354,15 @@ impl Discovery<'_> {
     fn look_again(&mut self) {
         let tables = self.regions.par_iter().flat_map_iter(|region| region.cfg.tables.iter().map(|table| table.at));
         self.stops = tables.collect();
-        self.stops.extend(self.data_behind_open_tables());
         self.stops.extend(self.image.sections().iter().map(|section| section.svma));
         self.stops.par_sort_unstable();
+        self.stops.extend(self.data_behind_open_tables());
+        self.stops.par_sort_unstable();
         self.stops.dedup();
-        for region in &mut self.regions {
-            region.dirty |= region.is_open(self.image);
-        }
+        let (image, stops) = (self.image, &self.stops);
+        self.regions.par_iter_mut().for_each(|region| {
+            region.dirty |= region.may_resize_tables(stops) || region.has_open_jump(image);
+        });
     }
 
     /// Data that code mentions and that an open table seems to run into. The data of one source file stands together,
@@ -358,9 +371,10 @@ impl Discovery<'_> {
         // With the number of their region; sorted by it.
         let mut open: Vec<(usize, Range<Svma>)> = Vec::new();
         for (i, region) in self.regions.iter().enumerate() {
-            for table in region.cfg.tables.iter().filter(|table| table.bound == Bound::Content) {
-                let end = table.at + table.targets.len() as u64 * u64::from(table.entry_bytes);
-                open.push((i, table.at + 1..end));
+            for table in region.open_tables() {
+                // What was found before a part was joined may have ended at an entry that leads there.
+                let end = if region.parts.len() > 1 { first_behind(&self.stops, table.at) } else { None };
+                open.push((i, table.at + 1..end.unwrap_or(table.end())));
             }
         }
         let around = |(i, region): (usize, &Region)| {
@@ -378,6 +392,11 @@ impl Discovery<'_> {
         };
         self.regions.par_iter().enumerate().flat_map_iter(around).collect()
     }
+}
+
+/// The first of `stops`, which are sorted, behind an address.
+fn first_behind(stops: &[Svma], at: Svma) -> Option<Svma> {
+    stops.get(stops.partition_point(|stop| *stop <= at)).copied()
 }
 
 /// The same addresses in ranges that are sorted and apart.

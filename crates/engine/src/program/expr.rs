@@ -8,7 +8,7 @@ use lancet_isa::value::Expr;
 use lancet_isa::{Reg, RegSet};
 
 /// Larger expressions are given up: nothing that a compiler emits for a switch comes near.
-const MAX_NODES: usize = 64;
+const MAX_NODES: usize = 32;
 
 /// `constant + sum of factor * atom`, modulo 2^64, atoms sorted and none of them a sum.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

@@ -94,15 +94,10 @@ impl Discovery<'_> {
         let mut found = Vec::new();
         for (block, _) in region.cfg.blocks.iter().zip(&region.reached).filter(|(_, reached)| **reached) {
             let Some(code) = self.image.bytes(block.start, u64::from(block.len)) else { continue };
-            // Blocks are made of instructions that decoded.
-            let _ = isa.decode(code, block.start, &mut |insn| {
-                let offset = (insn.at - block.start) as usize;
-                isa.address_constants(&code[offset..], insn.at, &mut |at| {
-                    if wanted(at) {
-                        found.push(at);
-                    }
-                });
-                std::ops::ControlFlow::Continue(())
+            isa.address_constants(code, block.start, &mut |at| {
+                if wanted(at) {
+                    found.push(at);
+                }
             });
         }
         found

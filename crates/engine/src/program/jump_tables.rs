@@ -17,7 +17,7 @@ use std::rc::Rc;
 
 use lancet_isa::value::{Expr, Place, Relation};
 use lancet_isa::{Facts, Flow, Insn, Isa, Reg, RegSet, Svma};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::expr::{Linear, any_part, has_opaque, mentions, simplify, substitute, upper_bound, visit};
 use super::jumps::Predecessors;
@@ -27,7 +27,7 @@ use crate::image::Image;
 /// followed through the whole function.
 const MAX_WALKS: usize = 400;
 /// Blocks walked to find what bounds an index: the check stands close to the jump.
-const MAX_INDEX_WALKS: usize = 100;
+const MAX_INDEX_WALKS: usize = 64;
 /// Conditions remembered on a path.
 const MAX_CONDITIONS: usize = 8;
 /// No switch has more entries.
@@ -76,6 +76,13 @@ pub struct JumpTable {
     /// One for each entry, in order.
     pub targets: Box<[Svma]>,
     pub bound: Bound,
+}
+
+impl JumpTable {
+    /// The address behind the last entry.
+    pub fn end(&self) -> Svma {
+        self.at + self.targets.len() as u64 * u64::from(self.entry_bytes)
+    }
 }
 
 /// How the size of a table is known.
@@ -134,6 +141,26 @@ struct Needs {
     memory: bool,
 }
 
+impl Condition {
+    /// May it bound an index, as far as its sides are known? See [`bounded_by`].
+    fn may_bound(&self) -> bool {
+        use Relation::*;
+        let bounds = |relation| matches!(relation, Equal | Below | BelowOrEqual | Less | LessOrEqual);
+        match (&*self.left, &*self.right) {
+            (Expr::Const(_), Expr::Const(_)) => false,
+            (_, Expr::Const(_)) => bounds(self.relation),
+            (Expr::Const(_), _) => bounds(mirrored(self.relation)),
+            _ => self.relation != NotEqual,
+        }
+    }
+
+    /// Is one side a number, or is the comparison still to come?
+    fn has_limit(&self) -> bool {
+        let sides = [&*self.left, &*self.right];
+        sides.iter().any(|side| matches!(side, Expr::Const(_) | Expr::Reg(Reg::COMPARED | Reg::COMPARED_TO)))
+    }
+}
+
 impl State {
     fn needs(&self) -> Needs {
         let mut needs = Needs::default();
@@ -156,7 +183,8 @@ impl State {
 
 struct Search<'a> {
     view: &'a View<'a>,
-    seen: FxHashSet<(usize, State)>,
+    /// The conditions that a goal had where it was followed on from a block before.
+    seen: FxHashMap<(usize, Goal), Vec<Vec<Condition>>>,
     /// The blocks on the path that is being walked, with the goal at their start.
     path: Vec<(usize, Goal)>,
     /// All blocks that were looked at.
@@ -164,7 +192,7 @@ struct Search<'a> {
     origins: Origins,
     walks: usize,
     index_walks: usize,
-    /// A path left the index unbounded: nothing more can be learnt.
+    /// A path left the index that is followed unbounded: nothing more can be learnt of it.
     open: bool,
 }
 
@@ -191,7 +219,7 @@ pub(super) type IsTarget<'a> = dyn Fn(Svma, bool) -> bool + 'a;
 pub(super) fn follow(view: &View<'_>, block: usize) -> (Origins, Vec<usize>) {
     let mut search = Search {
         view,
-        seen: FxHashSet::default(),
+        seen: FxHashMap::default(),
         path: Vec::new(),
         visited: Vec::new(),
         origins: Origins::default(),
@@ -226,7 +254,7 @@ impl Search<'_> {
         self.walks += 1;
         self.index_walks += usize::from(matches!(state.goal, Goal::Index(..)));
         // An index is settled where it or a condition changes, which is not here.
-        if matches!(state.goal, Goal::Target(_)) && self.settle(block, upto, &mut state) {
+        if matches!(state.goal, Goal::Target(_)) && self.settle(block, upto, &state) {
             return;
         }
         let flags = self.view.isa.facts().flags;
@@ -238,23 +266,21 @@ impl Search<'_> {
             if !touches {
                 continue;
             }
-            match self.step_back(insn, &state) {
-                Some(before) => state = before,
-                None => return self.give_up(&state),
+            if !self.step_back(insn, &mut state) {
+                return self.give_up(&state);
             }
-            if self.settle(block, i, &mut state) {
+            if self.settle(block, i, &state) {
                 return;
             }
             // An opaque value equals itself only where it was made, which was here.
-            state.conditions.retain(|c| !has_opaque(&c.left) && !has_opaque(&c.right));
+            state.conditions.retain(|c| c.may_bound() && !has_opaque(&c.left) && !has_opaque(&c.right));
             match &state.goal {
                 Goal::Target(expr) | Goal::Index(_, expr) if has_opaque(expr) => return self.give_up(&state),
                 _ => {}
             }
             needs = state.needs();
         }
-        let spent = self.walks >= MAX_WALKS || self.index_walks >= MAX_INDEX_WALKS;
-        if spent || self.view.preds.of(block).is_empty() {
+        if self.is_spent() || self.view.preds.of(block).is_empty() {
             return self.give_up(&state);
         }
         // Round a loop that leaves the goal as it is, there is nothing that is not also on the way into the loop. (The
@@ -262,17 +288,32 @@ impl Search<'_> {
         if self.path.iter().any(|(at, goal)| *at == block && *goal == state.goal) {
             return;
         }
-        if !self.seen.insert((block, state.clone())) {
+        // More conditions than another time can only bound the index as well or better, and the widest range counts.
+        let before = self.seen.entry((block, state.goal.clone())).or_default();
+        if before.iter().any(|conditions| conditions.iter().all(|c| state.conditions.contains(c))) {
             return;
         }
+        before.push(state.conditions.clone());
         self.path.push((block, state.goal.clone()));
         for &(pred, via) in self.view.preds.of(block) {
+            // A block may have thousands of ways into it.
+            if self.is_spent() {
+                self.give_up(&state);
+                break;
+            }
             self.enter(pred as usize, via, state.clone());
         }
         self.path.pop();
     }
 
+    /// Have enough blocks been walked, or would more of them change nothing?
+    fn is_spent(&self) -> bool {
+        self.open || self.walks >= MAX_WALKS || self.index_walks >= MAX_INDEX_WALKS
+    }
+
     fn enter(&mut self, pred: usize, via: Via, mut state: State) {
+        // A limit is loaded next to the comparison, if it is no part of it.
+        state.conditions.retain(Condition::has_limit);
         let Some(last) = self.view.block(pred).last() else { return };
         let count = self.view.block(pred).len();
         let upto = match via {
@@ -290,14 +331,14 @@ impl Search<'_> {
                 let guard = code(self.view, last).and_then(|code| self.view.isa.guard(code, last.at));
                 if let Some(guard) = guard {
                     let relation = if via == Via::Taken { guard.relation } else { guard.relation.negated() };
-                    if state.conditions.len() == MAX_CONDITIONS {
-                        state.conditions.remove(0);
+                    let (left, right) = (Rc::new(guard.left), Rc::new(guard.right));
+                    let condition = Condition { relation, left, right };
+                    if condition.may_bound() && !state.conditions.contains(&condition) {
+                        if state.conditions.len() == MAX_CONDITIONS {
+                            state.conditions.remove(0);
+                        }
+                        state.conditions.push(condition);
                     }
-                    state.conditions.push(Condition {
-                        relation,
-                        left: Rc::new(guard.left),
-                        right: Rc::new(guard.right),
-                    });
                 }
                 count - 1
             }
@@ -305,9 +346,10 @@ impl Search<'_> {
         self.walk(pred, upto, state);
     }
 
-    /// The state before `insn`, given the one behind it. `None`: the goal depends on something not modelled.
-    fn step_back(&self, insn: &Insn, state: &State) -> Option<State> {
-        let values = self.view.isa.values(code(self.view, insn)?, insn.at);
+    /// Makes the state behind `insn` the one before it. `false`: the goal depends on something not modelled.
+    fn step_back(&self, insn: &Insn, state: &mut State) -> bool {
+        let Some(code) = code(self.view, insn) else { return false };
+        let values = self.view.isa.values(code, insn.at);
         let mut written = insn.effects.writes;
         let mut compared = insn.effects.writes.intersects(self.view.isa.facts().flags);
         for set in &values.sets {
@@ -318,13 +360,12 @@ impl Search<'_> {
                 }
             }
         }
-        let mut state = state.clone();
         let called = matches!(insn.flow, Flow::System);
-        if !keep_what_survives(&mut state, written, compared, called, self.view.isa.facts()) {
-            return None;
+        if !keep_what_survives(state, written, compared, called, self.view.isa.facts()) {
+            return false;
         }
         if values.sets.is_empty() {
-            return Some(state);
+            return true;
         }
         let with = |part: &Expr| {
             values.sets.iter().find_map(|set| match (&set.dst, part) {
@@ -340,47 +381,59 @@ impl Search<'_> {
             Expr::Load { .. } => values.sets.iter().any(|set| matches!(set.dst, Place::Memory { .. })),
             _ => false,
         };
-        // Most conditions are about something else, and stay as they are.
-        let before = |expr: &Rc<Expr>| {
-            if any_part(expr, &sets) { substitute(expr, &with).map(Rc::new) } else { Some(Rc::clone(expr)) }
+        // Most conditions are about something else, and stay as they are. `false`: it has grown too large.
+        let go_before = |expr: &mut Rc<Expr>| {
+            if !any_part(expr, &sets) {
+                return true;
+            }
+            match substitute(expr, &with) {
+                Some(before) => *expr = Rc::new(before),
+                None => return false,
+            }
+            true
         };
-        let goal = match &state.goal {
-            Goal::Target(expr) => Goal::Target(before(expr)?),
-            Goal::Index(shape, expr) => Goal::Index(*shape, before(expr)?),
-        };
-        let conditions = state
-            .conditions
-            .iter()
-            .filter_map(|c| Some(Condition { relation: c.relation, left: before(&c.left)?, right: before(&c.right)? }));
-        Some(State { conditions: conditions.collect(), goal })
+        state.conditions.retain_mut(|c| go_before(&mut c.left) && go_before(&mut c.right));
+        match &mut state.goal {
+            Goal::Target(expr) | Goal::Index(_, expr) => go_before(expr),
+        }
     }
 
     /// Has the goal been reached? A target that became a table access goes on as its index.
-    fn settle(&mut self, block: usize, upto: usize, state: &mut State) -> bool {
-        if let Goal::Target(expr) = &state.goal {
-            if let Expr::Const(at) = **expr {
-                self.origins.labels.push(Svma(at));
-                return true;
-            }
-            // The table's address often comes from far away: look for it apart from the index.
-            let access = self.table_access(expr).or_else(|| {
-                let mut resolved = (**expr).clone();
-                for base in base_registers(expr) {
-                    let at = Constants::find(self.view, base, block, upto, &mut self.visited)?;
-                    let with = |part: &Expr| (*part == Expr::Reg(base)).then_some(Expr::Const(at));
-                    resolved = substitute(&resolved, &with)?;
-                }
-                self.table_access(&resolved)
-            });
-            match access {
-                Some((shape, index)) => state.goal = Goal::Index(shape, Rc::new(index)),
-                None => return false,
-            }
+    fn settle(&mut self, block: usize, upto: usize, state: &State) -> bool {
+        let target = match &state.goal {
+            Goal::Target(target) => target,
+            Goal::Index(shape, index) => return self.settle_index(*shape, index, &state.conditions),
+        };
+        if let Expr::Const(at) = **target {
+            self.origins.labels.push(Svma(at));
+            return true;
         }
-        let Goal::Index(shape, index) = &state.goal else { return false };
-        let range = bounded(index, &state.conditions).or_else(|| masked(index));
+        // The table's address often comes from far away: look for it apart from the index.
+        let access = self.table_access(target).or_else(|| {
+            let mut resolved = (**target).clone();
+            for base in base_registers(target) {
+                let at = Constants::find(self.view, base, block, upto, &mut self.visited)?;
+                let with = |part: &Expr| (*part == Expr::Reg(base)).then_some(Expr::Const(at));
+                resolved = substitute(&resolved, &with)?;
+            }
+            self.table_access(&resolved)
+        });
+        let Some((shape, index)) = access else { return false };
+        if !self.settle_index(shape, &index, &state.conditions) {
+            // On another path the target may come from another table, which is looked for whatever is found here.
+            let goal = Goal::Index(shape, Rc::new(index));
+            self.walk(block, upto, State { goal, conditions: state.conditions.clone() });
+            self.open = false;
+            self.index_walks = 0;
+        }
+        true
+    }
+
+    /// Do the conditions bound the index, or does it itself?
+    fn settle_index(&mut self, shape: Shape, index: &Expr, conditions: &[Condition]) -> bool {
+        let range = bounded(index, conditions).or_else(|| masked(index));
         if let Some(range) = range {
-            self.origins.found.push((*shape, Some(range)));
+            self.origins.found.push((shape, Some(range)));
         }
         range.is_some()
     }
@@ -394,7 +447,7 @@ impl Search<'_> {
             }
             Goal::Index(shape, index) => {
                 let limit = upper_bound(index);
-                self.open |= limit >= MAX_ENTRIES;
+                self.open = true;
                 self.origins.found.push((*shape, (limit < MAX_ENTRIES).then_some((0, limit as i64))));
             }
         }
@@ -549,20 +602,26 @@ fn base_registers(target: &Expr) -> Vec<Reg> {
 /// (a half, then the other), so what is followed is an expression over one register.
 struct Constants<'a> {
     view: &'a View<'a>,
-    seen: FxHashSet<(usize, Expr)>,
+    /// The blocks in which the register itself is followed from the end, a bit for each: these are most.
+    seen: Vec<u64>,
+    /// Those in which an expression over some register is.
+    seen_with: FxHashSet<(usize, Expr)>,
+    /// How many there are of both.
+    walks: usize,
     value: Option<u64>,
 }
 
 impl Constants<'_> {
     fn find(view: &View<'_>, reg: Reg, block: usize, upto: usize, visited: &mut Vec<usize>) -> Option<u64> {
-        let mut search = Constants { view, seen: FxHashSet::default(), value: None };
-        search.walk(Expr::Reg(reg), block, upto, visited)?;
+        let seen = vec![0; view.blocks.len().div_ceil(64)];
+        let mut search = Constants { view, seen, seen_with: FxHashSet::default(), walks: 0, value: None };
+        search.walk(reg, block, upto, visited)?;
         search.value
     }
 
     /// `None`: some definition is not that constant.
-    fn walk(&mut self, expr: Expr, block: usize, upto: usize, visited: &mut Vec<usize>) -> Option<()> {
-        let mut work = vec![(expr, block, upto)];
+    fn walk(&mut self, wanted: Reg, block: usize, upto: usize, visited: &mut Vec<usize>) -> Option<()> {
+        let mut work = vec![(Expr::Reg(wanted), block, upto)];
         while let Some((expr, block, upto)) = work.pop() {
             visited.push(block);
             let reg = only_register(&expr)?;
@@ -578,7 +637,7 @@ impl Constants<'_> {
                 }
                 None => {
                     // A register that is counted up around a loop has a new expression every time.
-                    if self.view.preds.of(block).is_empty() || self.seen.len() >= MAX_WALKS {
+                    if self.view.preds.of(block).is_empty() || self.walks >= MAX_WALKS {
                         return None;
                     }
                     for &(pred, via) in self.view.preds.of(block) {
@@ -587,7 +646,7 @@ impl Constants<'_> {
                             return None;
                         }
                         let pred = pred as usize;
-                        if self.seen.insert((pred, expr.clone())) {
+                        if self.is_new(pred, &expr, wanted) {
                             work.push((expr.clone(), pred, self.view.block(pred).len()));
                         }
                     }
@@ -595,6 +654,20 @@ impl Constants<'_> {
             }
         }
         Some(())
+    }
+
+    fn is_new(&mut self, block: usize, expr: &Expr, wanted: Reg) -> bool {
+        let is_new = if *expr == Expr::Reg(wanted) {
+            let bit = 1 << (block % 64);
+            let word = &mut self.seen[block / 64];
+            let is_new = *word & bit == 0;
+            *word |= bit;
+            is_new
+        } else {
+            self.seen_with.insert((block, expr.clone()))
+        };
+        self.walks += usize::from(is_new);
+        is_new
     }
 
     fn definition(&self, insn: &Insn, reg: Reg) -> Option<Expr> {
@@ -606,16 +679,13 @@ impl Constants<'_> {
 
 /// The register that an expression is about, if that is one register and nothing else that may change.
 fn only_register(expr: &Expr) -> Option<Reg> {
-    let (mut regs, mut other) = (Vec::new(), false);
+    let (mut only, mut other) = (None, false);
     visit(expr, &mut |part| match part {
-        Expr::Reg(reg) if !regs.contains(reg) => regs.push(*reg),
+        Expr::Reg(reg) => other |= only.replace(*reg).is_some_and(|known| known != *reg),
         Expr::Load { .. } | Expr::Opaque => other = true,
         _ => {}
     });
-    match regs[..] {
-        [reg] if !other => Some(reg),
-        _ => None,
-    }
+    only.filter(|_| !other)
 }
 
 /// What is read behind a call without being set there was not changed by it: a compiler that knows the callee keeps

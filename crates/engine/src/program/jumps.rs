@@ -24,26 +24,40 @@ pub(super) struct Jumps {
 struct Followed {
     origins: Origins,
     seen: Vec<Seen>,
-}
-
-/// A block, and the ways into it. Blocks are known by their leaders.
-#[derive(PartialEq, Eq)]
-struct Seen {
-    leader: u32,
-    insns: usize,
+    /// The ways into the blocks of `seen`, one block's behind the other's.
     preds: Vec<(u32, Via)>,
 }
 
-impl Seen {
-    fn new(view: &View<'_>, block: usize) -> Seen {
-        let preds = view.preds.of(block).iter().map(|(pred, via)| (view.leaders[*pred as usize], *via));
-        Seen { leader: view.leaders[block], insns: view.block(block).len(), preds: preds.collect() }
+/// A block. Blocks are known by their leaders.
+struct Seen {
+    leader: u32,
+    insns: usize,
+    preds: usize,
+}
+
+impl Followed {
+    fn new(view: &View<'_>, block: usize) -> Followed {
+        let (origins, blocks) = jump_tables::follow(view, block);
+        let mut followed = Followed { origins, seen: Vec::with_capacity(blocks.len()), preds: Vec::new() };
+        for block in blocks {
+            let preds = view.preds.of(block);
+            let insns = view.block(block).len();
+            followed.seen.push(Seen { leader: view.leaders[block], insns, preds: preds.len() });
+            followed.preds.extend(preds.iter().map(|(pred, via)| (view.leaders[*pred as usize], *via)));
+        }
+        followed
     }
 
-    fn is_same(&self, view: &View<'_>) -> bool {
-        let Ok(block) = view.leaders.binary_search(&self.leader) else { return false };
-        let preds = view.preds.of(block).iter().map(|(pred, via)| (view.leaders[*pred as usize], *via));
-        view.block(block).len() == self.insns && preds.eq(self.preds.iter().copied())
+    /// Are the blocks that were seen, and the ways into them, the same?
+    fn holds(&self, view: &View<'_>) -> bool {
+        let mut known = &self.preds[..];
+        self.seen.iter().all(|seen| {
+            let Ok(block) = view.leaders.binary_search(&seen.leader) else { return false };
+            let (before, rest) = known.split_at(seen.preds);
+            known = rest;
+            let preds = view.preds.of(block).iter().map(|(pred, via)| (view.leaders[*pred as usize], *via));
+            view.block(block).len() == seen.insns && preds.eq(before.iter().copied())
+        })
     }
 }
 
@@ -70,10 +84,8 @@ impl Jumps {
             return;
         }
         let leader = view.leaders[block];
-        if self.followed.get(&leader).is_none_or(|followed| !followed.seen.iter().all(|seen| seen.is_same(view))) {
-            let (origins, blocks) = jump_tables::follow(view, block);
-            let seen = blocks.into_iter().map(|block| Seen::new(view, block)).collect();
-            self.followed.insert(leader, Followed { origins, seen });
+        if self.followed.get(&leader).is_none_or(|followed| !followed.holds(view)) {
+            self.followed.insert(leader, Followed::new(view, block));
         }
         match jump_tables::conclude(view, jump, &self.followed[&leader].origins, is_target) {
             Resolution::Found { tables, labels } => {

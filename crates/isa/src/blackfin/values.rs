@@ -47,16 +47,22 @@ impl Semantic for Blackfin {
 
     /// Addresses are loaded in halves. They are shown at the first half if `code` goes on to the second.
     fn address_constants(&self, code: &[u8], at: Svma, visit: &mut dyn FnMut(Svma)) {
-        let Ok(insn) = decode(code, at.0 as u32) else { return };
-        match insn.op {
-            Op::LoadImm { value, part: ImmPart::SignExtended | ImmPart::ZeroExtended, .. } => visit(Svma(value.into())),
-            Op::LoadImm { dst, part, value } => {
-                if let Some(other) = other_half(&insn, code, dst, part) {
-                    let whole = if part == ImmPart::Hi { value << 16 | other } else { other << 16 | value };
-                    visit(Svma(whole.into()));
+        let (mut rest, mut at) = (code, at.0 as u32);
+        while let Ok(insn) = decode(rest, at) {
+            match insn.op {
+                Op::LoadImm { value, part: ImmPart::SignExtended | ImmPart::ZeroExtended, .. } => {
+                    visit(Svma(value.into()));
                 }
+                Op::LoadImm { dst, part, value } => {
+                    if let Some(other) = other_half(&insn, rest, dst, part) {
+                        let whole = if part == ImmPart::Hi { value << 16 | other } else { other << 16 | value };
+                        visit(Svma(whole.into()));
+                    }
+                }
+                _ => {}
             }
-            _ => {}
+            rest = rest.get(usize::from(insn.len)..).unwrap_or(&[]);
+            at = insn.end();
         }
     }
 
