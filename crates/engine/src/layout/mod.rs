@@ -194,8 +194,11 @@ impl CodeChunk {
 /// The section of the output that has [`Keep::notes`].
 pub const NOTES_SECTION: &str = ".lancet.notes";
 
-/// Names for the clones of functions that have names.
+/// Names for the clones of functions that have names. What was stripped stays so.
 fn symbols(program: &Program, pieces: &[MovedPiece]) -> Vec<NewSymbol> {
+    if program.image().section(".symtab").is_none() {
+        return Vec::new();
+    }
     let name = |piece: &MovedPiece| {
         let func = program.func(piece.func);
         let name = program.symbol_name(func)?;

@@ -1,5 +1,10 @@
 //! What a rewritten program remembers of its counters, so that they can be read without the plan.
 
+use std::io::{Read, Write};
+
+use flate2::Compression;
+use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
 use lancet_engine::image::Image;
 use lancet_engine::program::{BlockId, EdgeId};
 use lancet_isa::Svma;
@@ -8,7 +13,10 @@ use serde::{Deserialize, Serialize};
 use super::{Placement, Slot};
 
 /// Changes with whatever would make old notes misunderstood, the analysis' numbering of edges included.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+
+/// No program has so many counters that its notes are larger; what claims to be is not ours.
+const MAX_BYTES: u64 = 1 << 30;
 
 /// The counters of a rewritten program.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -76,12 +84,16 @@ impl Notes {
         let stored =
             Stored { version: VERSION, original: self.original.clone(), funcs: self.funcs.iter().map(func).collect() };
         // Into memory, of types without surprises: this cannot fail.
-        postcard::to_stdvec(&stored).unwrap_or_default()
+        let bytes = postcard::to_stdvec(&stored).unwrap_or_default();
+        let mut packed = ZlibEncoder::new(Vec::new(), Compression::default());
+        packed.write_all(&bytes).and_then(|()| packed.finish()).unwrap_or_default()
     }
 
     /// `None` if these are no notes, or another version's.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Notes> {
-        let stored: Stored = postcard::from_bytes(bytes).ok().filter(|stored: &Stored| stored.version == VERSION)?;
+    pub fn from_bytes(packed: &[u8]) -> Option<Notes> {
+        let mut bytes = Vec::new();
+        ZlibDecoder::new(packed).take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
+        let stored: Stored = postcard::from_bytes(&bytes).ok().filter(|stored: &Stored| stored.version == VERSION)?;
         let mut first = 0u32;
         let mut funcs = Vec::with_capacity(stored.funcs.len());
         for func in stored.funcs {
