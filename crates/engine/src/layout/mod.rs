@@ -12,6 +12,7 @@
 mod clone;
 mod conventions;
 mod fork;
+pub mod inplace;
 mod joins;
 mod map;
 mod patch;

@@ -34,6 +34,16 @@ impl Assembler {
         Ok(self)
     }
 
+    /// Instructions that are bytes already.
+    pub fn raw(&mut self, code: &[u8]) -> &mut Assembler {
+        self.code.extend_from_slice(code);
+        self
+    }
+
+    pub fn mov(&mut self, dst: AllReg, src: AllReg) -> Result<&mut Assembler, EncodeError> {
+        self.op(Op::Move { dst, src })
+    }
+
     pub fn raise(&mut self, event: u8) -> Result<&mut Assembler, EncodeError> {
         self.op(Op::Raise(event))
     }

@@ -23,6 +23,13 @@ pub(super) fn of(insn: &BfInsn) -> Effects {
     sum.0
 }
 
+impl BfInsn {
+    /// May it change the register, or a part of it?
+    pub fn writes(&self, reg: super::AllReg) -> bool {
+        of(self).writes.intersects(reg.set())
+    }
+}
+
 struct Sum(Effects);
 
 impl Sum {

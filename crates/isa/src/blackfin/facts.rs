@@ -150,6 +150,7 @@ pub(super) static FACTS: Facts = Facts {
     longest_insn: 8,
     delay_slots: false,
     hardware_loops: true,
+    edited_in_place: true,
     stack_pointer: Reg(SP),
     reg_names: &[
         "R0", "R1", "R2", "R3", "R4", "R5", "R6", "R7", "P0", "P1", "P2", "P3", "P4", "P5", "SP", "FP", "I0", "I1",

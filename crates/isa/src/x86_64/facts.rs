@@ -56,6 +56,7 @@ pub(super) static FACTS: Facts = Facts {
     longest_insn: 15,
     delay_slots: false,
     hardware_loops: false,
+    edited_in_place: false,
     stack_pointer: Reg(RSP),
     reg_names: &[
         "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",

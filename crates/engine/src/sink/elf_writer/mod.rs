@@ -45,6 +45,7 @@ use crate::image::Image;
 use crate::layout::{Chunk, ChunkKind, Patch};
 use headers::{Headers, MIN_PAGE, MOST_SEGMENTS};
 use output::Output;
+use raw::Segment;
 
 /// What was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,12 +102,12 @@ fn check<'p>(image: &Image, headers: &Headers, patch: &'p Patch) -> Result<Vec<&
     }
     let mut chunks: Vec<&Chunk> = patch.chunks.iter().collect();
     chunks.sort_by_key(|chunk| chunk.at);
-    let mut free = headers.first_free();
     // Behind the chunks there may be a segment with tables of the input.
     let last = headers.codec.last_address().saturating_sub(image.data().len() as u64 + 2 * headers.page());
-    if free > last {
+    if headers.first_free() > last {
         return Err(cannot("there are no addresses behind it"));
     }
+    let mut free = 0;
     for chunk in &chunks {
         let bad =
             |what: &str| SinkError::BadPatch { name: image.name().to_owned(), at: chunk.at, what: what.to_owned() };
@@ -119,7 +120,12 @@ fn check<'p>(image: &Image, headers: &Headers, patch: &'p Patch) -> Result<Vec<&
         if size == 0 || size < chunk.bytes.len() as u64 {
             return Err(bad("a chunk that is empty, or smaller than its bytes"));
         }
-        if chunk.at.0 < free {
+        // Not even a page is shared.
+        let is_there = |load: &Segment| {
+            let load_end = load.mem_end().checked_next_multiple_of(MIN_PAGE).unwrap_or(u64::MAX);
+            chunk.at.0 < load_end && load.at / MIN_PAGE * MIN_PAGE < end
+        };
+        if chunk.at.0 < free || headers.loads().any(is_there) {
             return Err(bad("a chunk where something else is"));
         }
         free = end.next_multiple_of(MIN_PAGE);

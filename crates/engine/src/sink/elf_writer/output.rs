@@ -175,12 +175,14 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Adds a segment behind the last loaded one: loaders want them to rise.
+    /// Adds a segment behind the last loaded one below it: loaders want them to rise.
     fn add_load(&mut self, flags: u64, at: u64, offset: u64, file_size: u64, mem_size: u64) {
         let kind = elf::PT_LOAD.0.into();
         let segment = Segment { kind, flags, offset, at, physical: at, file_size, mem_size, align: self.page };
-        let last = self.segments.iter().rposition(|segment| segment.is(elf::PT_LOAD));
-        self.segments.insert(last.map_or(0, |last| last + 1), segment);
+        let is_load = |segment: &Segment| segment.is(elf::PT_LOAD);
+        let below = self.segments.iter().rposition(|segment| is_load(segment) && segment.at < at);
+        let place = below.map(|below| below + 1).or_else(|| self.segments.iter().position(is_load));
+        self.segments.insert(place.unwrap_or(0), segment);
     }
 
     /// The first page behind all segments of the output.
