@@ -12,7 +12,9 @@ mod count;
 mod counting;
 mod diff;
 mod disasm;
+mod dvfs;
 mod functions;
+mod in_place;
 mod live_count;
 mod loops;
 mod measure;
@@ -70,6 +72,7 @@ enum Command {
     Cfg(cfg::Args),
     Disasm(disasm::Args),
     Sim(sim::Args),
+    Dvfs(dvfs::Args),
     Profile(profile::Args),
     Diff(diff::Args),
     Stat(stat::Args),
@@ -107,6 +110,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Loops(args) => loops::run(args, &mut output)?,
         Command::Cfg(args) => cfg::run(args, &mut output)?,
         Command::Disasm(args) => disasm::run(args, &mut output)?,
+        Command::Dvfs(args) => dvfs::run(&args, &mut output)?,
         // Standard output is the program's.
         Command::Sim(args) => {
             drop(output);

@@ -36,18 +36,24 @@ pub struct Args {
     /// Who counts; by default each thread by itself if the program or its libraries may start one
     #[arg(long = "counters", value_name = "WHO", value_enum)]
     counters: Option<Threads>,
-    /// List the functions that are left alone, each with the reason
+    /// List the functions or points that are left alone, each with the reason
     #[arg(long)]
     explain: bool,
+    #[command(flatten)]
+    in_place: crate::in_place::Args,
 }
 
 #[derive(Clone, Copy, Default, clap::ValueEnum)]
-enum Tool {
+pub enum Tool {
     /// Count every edge, exactly
     #[default]
     Count,
-    /// Move every function and add nothing
+    /// Move every function and add nothing; on Blackfin, call a routine that does nothing at every instruction
     Null,
+    /// Blackfin: cycles and data cache misses from one zero-overhead loop setup to the next
+    Phases,
+    /// Blackfin: do what a points file says
+    Points,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -68,12 +74,20 @@ Examples:
   lancet rewrite /usr/bin/gzip -o gzip.counting
   ./gzip.counting -9 < data > data.gz && lancet report gzip.counting.counts
   lancet rewrite --counts '/tmp/gzip.%p.counts' /usr/bin/gzip -o gzip.counting
-  lancet rewrite --explain /usr/bin/python3 -o /tmp/python3";
+  lancet rewrite --explain /usr/bin/python3 -o /tmp/python3
+  lancet rewrite decoder.elf -o counting.elf && lancet sim --notes counting.elf.notes counting.elf
+  lancet rewrite --tool points --points loads.txt --object analysis.o decoder.elf -o out.elf";
 
 pub fn run(args: Args, output: &mut Output) -> anyhow::Result<()> {
+    if crate::in_place::is_for(&args.file)? {
+        return crate::in_place::run(&args.file, &args.output, args.tool, &args.in_place, args.explain, output);
+    }
     let editor = open(&args.file, args.functions.as_ref())?;
     match args.tool {
         Tool::Null => editor.write_null(&args.output)?,
+        Tool::Points | Tool::Phases => {
+            anyhow::bail!("{}: this tool is for Blackfin programs", args.file.display())
+        }
         Tool::Count => {
             let profile = args.profile.as_deref().map(|path| Counted::open(path, None, None)).transpose()?;
             let threads = args.counters.map(|who| who == Threads::Each);

@@ -3,10 +3,12 @@
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context;
 use lancet::blackfin_sim::Environment;
+use lancet::dsp::{Measured, Notes};
 use lancet::report::sim::SimReport;
 use lancet::simulate::{self, Options};
 
@@ -26,6 +28,9 @@ pub struct Args {
     /// Model caches, memory and clock without saying anything
     #[arg(long)]
     timing: bool,
+    /// Say what the program counted, on standard error: the notes that lancet rewrite left beside it
+    #[arg(long, value_name = "NOTES")]
+    notes: Option<PathBuf>,
     /// Write every instruction with the registers it changes
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -48,7 +53,8 @@ registers on standard error and status 1.
 Examples:
   lancet sim decoder.elf picture.jpg
   lancet sim --environment operating --stats firmware.elf
-  lancet sim --trace steps.txt --limit 100000 decoder.elf";
+  lancet sim --trace steps.txt --limit 100000 decoder.elf
+  lancet sim --notes counting.elf.notes counting.elf";
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum EnvironmentArg {
@@ -61,9 +67,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         EnvironmentArg::Virtual => Environment::Virtual,
         EnvironmentArg::Operating => Environment::Operating,
     };
+    let notes = args.notes.as_deref().map(read_notes).transpose()?;
+    let measures_time = notes.as_ref().is_some_and(|notes| notes.phases.is_some());
     let options = Options {
         environment,
-        timing: args.stats || args.json || args.timing,
+        timing: args.stats || args.json || args.timing || measures_time,
         trace: args.trace.clone(),
         limit: args.limit,
         args: args.args.iter().map(|arg| arg.clone().into_vec()).collect(),
@@ -76,6 +84,20 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else if args.stats {
         report.write_text(&mut errors)?;
     }
+    if let Some(notes) = &notes {
+        let measured = Measured::read(notes, &ran.simulator);
+        if args.json {
+            writeln!(errors, "{}", serde_json::to_string(&measured)?)?;
+        } else {
+            measured.write_text(&mut errors)?;
+        }
+    }
     // As of a process: the low 8 bits.
     Ok(ExitCode::from(ran.status as u8))
+}
+
+fn read_notes(path: &Path) -> anyhow::Result<Notes> {
+    let name = || path.display().to_string();
+    let text = std::fs::read(path).with_context(name)?;
+    serde_json::from_slice(&text).with_context(name)
 }

@@ -4,6 +4,7 @@ use lancet_blackfin_sim::SimError;
 use lancet_engine::collect::CollectError;
 use lancet_engine::image::ImageError;
 use lancet_engine::layout::LayoutError;
+use lancet_engine::layout::inplace::InPlaceError;
 use lancet_engine::load::LoadError;
 use lancet_engine::sink::elf_writer::SinkError;
 use lancet_engine::sink::live::LiveError;
@@ -20,6 +21,20 @@ pub enum Error {
     /// Of several lines if the program stopped: its registers follow.
     #[error("{program}: {cause}")]
     Simulation { program: String, cause: SimError },
+    #[error("{program}: it ended with status {status}")]
+    SimulationFailed { program: String, status: i32 },
+    #[error("{program}: instrumented, it prints something else")]
+    OutputChanged { program: String },
+    #[error("{program}: it does not let interrupts through itself: this needs a program for the operating environment")]
+    NotOperating { program: String },
+    #[error("{program}: {cause}")]
+    InPlace { program: String, cause: InPlaceError },
+    #[error("{program}: it has {points} zero-overhead loop setups; a phase profile has room for {most}")]
+    ManyPhases { program: String, points: usize, most: usize },
+    #[error("{path}: {what}")]
+    Points { path: String, what: String },
+    #[error("{path}: {what}")]
+    AnalysisObject { path: String, what: String },
     #[error("{program}: it did not end within {limit} instructions")]
     SimulationLimit { program: String, limit: u64 },
     #[error(transparent)]

@@ -23,8 +23,9 @@ pub struct Options {
 }
 
 /// A run that came to its end.
-#[derive(Clone, Copy, Debug)]
 pub struct Ran {
+    /// The machine as the program left it.
+    pub simulator: Simulator,
     /// The exit status that the program gave.
     pub status: i32,
     pub stats: Stats,
@@ -62,7 +63,10 @@ pub fn run(
     };
     host.output.flush().map_err(|cause| Error::File { path: "standard output".to_owned(), cause })?;
     match end.map_err(failed)? {
-        End::Exited(status) => Ok(Ran { status, stats: simulator.stats() }),
+        End::Exited(status) => {
+            let stats = simulator.stats();
+            Ok(Ran { simulator, status, stats })
+        }
         End::Limit => Err(Error::SimulationLimit { program: name(), limit: options.limit.unwrap_or(u64::MAX) }),
     }
 }

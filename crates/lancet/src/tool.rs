@@ -25,9 +25,13 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
+use std::sync::Arc;
 
+use lancet_engine::image::Image;
 use lancet_engine::plan::{CounterId, FuncPlan, Plan, Point};
 use lancet_engine::program::graph::Edge as GraphEdge;
 use lancet_engine::program::{BlockId, Call, EdgeId, Func, FuncId, LoopId, Program};
@@ -36,7 +40,7 @@ use lancet_isa::{Insn, Syntax};
 
 use crate::rewrite::Editor;
 use crate::tools::count::CountsFile;
-use crate::{Error, names};
+use crate::{Error, dsp, names};
 
 pub trait Tool {
     /// Plans what to add to a function. Called for every function that can be edited, by address.
@@ -132,15 +136,24 @@ impl Counters {
 
 /// Lets a tool plan for all functions that can be edited.
 pub fn plan(tool: &mut dyn Tool, editor: &Editor) -> Plan {
+    // Edges that arrive together cannot be counted one by one: such a function is left alone.
+    plan_for(tool, &editor.program, editor.survey.edited(), &|id| editor.survey.joined(id))
+}
+
+fn plan_for<'j>(
+    tool: &mut dyn Tool,
+    program: &Program,
+    funcs: impl Iterator<Item = FuncId>,
+    joined: &dyn Fn(FuncId) -> &'j [EdgeId],
+) -> Plan {
     let mut plan = Plan::new();
     let mut counters = 0;
     let mut planned: Vec<(FuncId, FuncPlan)> = Vec::new();
-    for id in editor.survey.edited() {
+    for id in funcs {
         let mut of_func = FuncPlan::default();
-        let func = editor.program.func(id);
-        tool.instrument(&mut Site { program: &editor.program, func, plan: &mut of_func, counters: &mut counters });
-        // Edges that arrive together cannot be counted one by one: such a function is left alone.
-        let joined = editor.survey.joined(id);
+        let func = program.func(id);
+        tool.instrument(&mut Site { program, func, plan: &mut of_func, counters: &mut counters });
+        let joined = joined(id);
         let asks_for_joined = of_func.insertions.iter().any(|insertion| match insertion.at {
             Point::Edge(edge) => joined.binary_search(&edge).is_ok(),
             _ => false,
@@ -156,9 +169,14 @@ pub fn plan(tool: &mut dyn Tool, editor: &Editor) -> Plan {
     plan
 }
 
-/// Edits a program as the tool says, and runs it with the user's own input, output and environment.
+/// Edits a program as the tool says, and runs it with the user's own input, output and environment; on the simulator if
+/// it is a Blackfin program.
 pub fn run(tool: &mut dyn Tool, program: &Path, args: &[OsString]) -> Result<(ExitStatus, Counters), Error> {
-    let editor = Editor::open(program, &|_, _| true)?;
+    let analysed = Program::analyse(Arc::new(Image::open(program)?));
+    if analysed.image().isa().facts().edited_in_place {
+        return run_in_place(tool, &analysed, program, args);
+    }
+    let editor = Editor::new(analysed, &|_, _| true)?;
     let plan = plan(tool, &editor);
     let failed = |path: &Path| {
         let path = path.display().to_string();
@@ -170,4 +188,17 @@ pub fn run(tool: &mut dyn Tool, program: &Path, args: &[OsString]) -> Result<(Ex
     editor.write_plan(&edited, &plan)?;
     let status = Command::new(&edited).args(args).env(VARIABLE, &counts).status().map_err(failed(program))?;
     Ok((status, Counters(CountsFile::read(&counts)?.counters)))
+}
+
+fn run_in_place(
+    tool: &mut dyn Tool,
+    program: &Program,
+    name: &Path,
+    args: &[OsString],
+) -> Result<(ExitStatus, Counters), Error> {
+    let all = (0..program.funcs().len() as u32).map(FuncId);
+    let plan = plan_for(tool, program, all, &|_| &[]);
+    let args = args.iter().map(|arg| arg.clone().into_vec()).collect();
+    let (ran, counters, _) = dsp::run_plan(program, name, &plan, args)?;
+    Ok((ExitStatus::from_raw((ran.status & 0xFF) << 8), Counters(counters)))
 }

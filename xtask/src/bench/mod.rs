@@ -5,6 +5,7 @@
 //! counts.
 
 mod count;
+mod dvfs;
 mod live;
 mod sim;
 mod sources;
@@ -41,6 +42,8 @@ enum What {
     Live(live::Options),
     /// The speed of the Blackfin simulator, against the GNU simulator where it is on the PATH
     Sim(sim::Options),
+    /// What slowing the clock saves on the consumer programs, next to the paper
+    Dvfs(dvfs::Options),
 }
 
 // The bars.
@@ -57,6 +60,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         What::Count(options) => count::run(options),
         What::Live(options) => Ok(if live::run(options)? { ExitCode::SUCCESS } else { ExitCode::FAILURE }),
         What::Sim(options) => sim::run(options),
+        What::Dvfs(options) => dvfs::run(options),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The command as people run it: a process with arguments, output and an exit status.
 
 mod bad_input;
+mod blackfin;
 mod count;
 mod golden;
 mod live;

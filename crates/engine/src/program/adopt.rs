@@ -145,4 +145,5 @@ fn join(image: &Image, function: &mut Region, mut part: Region) {
     }
     function.cfg.tables.append(&mut part.cfg.tables);
     function.cfg.labels.append(&mut part.cfg.labels);
+    function.cfg.repeats.append(&mut part.cfg.repeats);
 }

@@ -128,8 +128,8 @@ impl Builder<'_> {
                 self.flow(from, taken, EdgeKind::Taken);
                 self.flow(from, next, EdgeKind::Fall);
             }
-            End::Repeat { first, next } => {
-                self.flow(from, first, EdgeKind::Repeat);
+            End::Repeat { next } => {
+                jumps.tops_of(block).for_each(|first| self.flow(from, first, EdgeKind::Repeat));
                 self.flow(from, next, EdgeKind::Fall);
             }
             End::Call { to, next } => {

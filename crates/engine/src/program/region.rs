@@ -33,6 +33,8 @@ pub(super) struct RegionCfg {
     pub(super) tables: Vec<JumpTable>,
     /// An indirect jump, and a label that it may go to.
     pub(super) labels: Vec<(Svma, Svma)>,
+    /// The last instruction of a hardware loop, and the first. Nested loops may end together.
+    pub(super) repeats: Vec<(Svma, Svma)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,9 +56,8 @@ pub(super) enum End {
         taken: Svma,
         next: Svma,
     },
-    /// The last instruction closes a hardware loop.
+    /// The last instruction closes hardware loops, to the tops of all [`RegionCfg::repeats`] that end with it.
     Repeat {
-        first: Svma,
         next: Svma,
     },
     Call {
@@ -132,9 +133,13 @@ impl RegionCfg {
     pub(super) fn successors(&self, block: &RegionBlock, see: &mut dyn FnMut(Svma)) {
         match block.end {
             End::Fall(to) | End::Jump(to) => see(to),
-            End::Branch { taken: a, next: b } | End::Repeat { first: a, next: b } => {
+            End::Branch { taken: a, next: b } => {
                 see(a);
                 see(b);
+            }
+            End::Repeat { next } => {
+                self.tops_of(block).for_each(&mut *see);
+                see(next);
             }
             End::Call { next, .. } => see(next),
             End::Tables => {
@@ -146,6 +151,12 @@ impl RegionCfg {
             }
             End::Return | End::Stop | End::Slot(_) | End::Pointer | End::Unresolved | End::Bad(_) => {}
         }
+    }
+
+    /// Where the hardware loops start again that a block closes.
+    pub(super) fn tops_of(&self, block: &RegionBlock) -> impl Iterator<Item = Svma> {
+        let range = block.start..block.end_address();
+        self.repeats.iter().filter(move |(last, _)| range.contains(last)).map(|(_, first)| *first)
     }
 
     pub(super) fn tables_of(&self, block: &RegionBlock) -> impl Iterator<Item = &JumpTable> {
@@ -416,7 +427,7 @@ impl<'a> Builder<'a, '_> {
             end += 1;
             at += u32::from(insn.len);
             let starts_another = self.scratch.leader_at.get(at as usize).is_some_and(|leader| *leader != 0);
-            if insn.flow.ends_block() || starts_another || self.closes_loop(insn.at).is_some() {
+            if insn.flow.ends_block() || starts_another || self.closes_loop(insn.at) {
                 break;
             }
         }
@@ -426,8 +437,13 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    fn closes_loop(&self, at: Svma) -> Option<Svma> {
-        self.scratch.hardware_loops.iter().find(|(_, last)| *last == at).map(|(first, _)| *first)
+    /// The tops of the hardware loops that the instruction closes.
+    fn closed_by(&self, at: Svma) -> impl Iterator<Item = Svma> {
+        self.scratch.hardware_loops.iter().filter(move |(_, last)| *last == at).map(|(first, _)| *first)
+    }
+
+    fn closes_loop(&self, at: Svma) -> bool {
+        self.closed_by(at).next().is_some()
     }
 
     /// Resolves indirect jumps with what is decoded so far: `all`, or only those that were not.
@@ -498,9 +514,7 @@ impl<'a> Builder<'a, '_> {
                     preds.add(to, i, via);
                 }
             };
-            if let Some(first) = self.closes_loop(last.at) {
-                add(first, Via::Other);
-            }
+            self.closed_by(last.at).for_each(|first| add(first, Via::Other));
             match last.flow {
                 Flow::Next | Flow::System | Flow::LoopSetup { .. } => add(last.end(), Via::Other),
                 Flow::Jump(Target::Direct(to)) => add(to, Via::Other),
@@ -554,7 +568,11 @@ impl<'a> Builder<'a, '_> {
         }
         // Offsets follow the order of the parts, which is not that of addresses.
         blocks.sort_by_key(|block| block.start);
-        RegionCfg { blocks, tables: jumps.tables, labels: jumps.labels }
+        let mut repeats: Vec<(Svma, Svma)> =
+            self.scratch.hardware_loops.iter().map(|(first, last)| (*last, *first)).collect();
+        repeats.sort_unstable();
+        repeats.dedup();
+        RegionCfg { blocks, tables: jumps.tables, labels: jumps.labels, repeats }
     }
 
     /// The block at a leader; `None` if nothing decodes there.
@@ -573,8 +591,8 @@ impl<'a> Builder<'a, '_> {
             at += u32::from(insn.len);
             last = Some(insn);
             let next = insn.end();
-            if let Some(first) = self.closes_loop(insn.at) {
-                break End::Repeat { first, next };
+            if self.closes_loop(insn.at) {
+                break End::Repeat { next };
             }
             if insn.flow.ends_block() {
                 break self.end_of(insn, jumps);

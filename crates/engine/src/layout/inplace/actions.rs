@@ -20,14 +20,13 @@ const STACK_BYTES: u32 = 0x800;
 const ARGUMENT_SPACE: i8 = -12;
 /// Where a routine finds what is restored to PFCTL and SYSCFG, from SP.
 pub const SAVED_PFCTL: i32 = 12;
-pub const SAVED_SYSCFG: i32 = 16;
+pub const SAVED_SYSCFG: i32 = SAVED_PFCTL + 4 * (1 + SAVED.len() as i32 + ALL_COUNT);
 /// Words beside the counters that hold registers for a moment.
 const SCRATCH_BYTES: u32 = 16;
 
 /// The registers a call saves beside those of PUSH MULTIPLE, in the order of their pushes.
-const SAVED: [AllReg; 28] = [
+const SAVED: [AllReg; 27] = [
     AllReg::Fp,
-    AllReg::Astat,
     AllReg::I0,
     AllReg::I1,
     AllReg::I2,
@@ -56,6 +55,8 @@ const SAVED: [AllReg; 28] = [
     AllReg::Lb1,
 ];
 
+/// How many these are.
+const ALL_COUNT: i32 = 14;
 const ALL: RegRange = RegRange { dregs: Some(Dreg::R0), pregs: Some(Preg::P0) };
 
 /// The control of the performance monitor.
@@ -239,12 +240,13 @@ impl Runtime {
 /// Pushes everything on the stack; counters stand still.
 fn enter(at: u32, operating: bool) -> Result<Vec<u8>, EncodeError> {
     let mut out = Assembler::new(at);
+    // Cycles stop counting as early as can be.
+    out.push(AllReg::R0)?.push(AllReg::Astat)?.mov(AllReg::R0, AllReg::Syscfg)?.push(AllReg::R0)?;
+    out.op(Op::BitImm { op: BitImm::Clear, dst: Dreg::R0, bit: COUNT_CYCLES })?.mov(AllReg::Syscfg, AllReg::R0)?;
     out.op(Op::PushMultiple(ALL))?;
     for reg in SAVED {
         out.push(reg)?;
     }
-    out.mov(AllReg::R0, AllReg::Syscfg)?.push(AllReg::R0)?;
-    out.op(Op::BitImm { op: BitImm::Clear, dst: Dreg::R0, bit: COUNT_CYCLES })?.mov(AllReg::Syscfg, AllReg::R0)?;
     if operating {
         out.load_address(AllReg::P0, PFCTL)?;
         load(&mut out, DPreg::R0, Preg::P0, 0)?;
@@ -269,11 +271,12 @@ fn leave(at: u32, operating: bool) -> Result<Vec<u8>, EncodeError> {
         out.load_address(AllReg::P0, PFCTL)?.pop(AllReg::R0)?;
         store(&mut out, DPreg::R0, Preg::P0, 0)?;
     }
-    out.pop(AllReg::R0)?.mov(AllReg::Syscfg, AllReg::R0)?;
     for reg in SAVED.into_iter().rev() {
         out.pop(reg)?;
     }
-    out.op(Op::PopMultiple(ALL))?.op(Op::Return(ReturnFrom::Subroutine))?;
+    out.op(Op::PopMultiple(ALL))?;
+    out.pop(AllReg::R0)?.mov(AllReg::Syscfg, AllReg::R0)?.pop(AllReg::Astat)?.pop(AllReg::R0)?;
+    out.op(Op::Return(ReturnFrom::Subroutine))?;
     Ok(out.finish())
 }
 

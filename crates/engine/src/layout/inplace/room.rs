@@ -3,7 +3,7 @@
 //! | | code | data |
 //! | --- | --- | --- |
 //! | with an event controller | L1 instruction memory | the halves of the L1 data banks that are never cache, then L2 |
-//! | then, and without | SDRAM, 7 MB up | SDRAM, 15 MB up |
+//! | then, and without | SDRAM, 7 MB up | SDRAM, 10 MB up |
 //!
 //! A jump reaches 16 MB. L1 instruction memory lies 6 MB below address 0, so what is less than 10 MB up reaches it and is
 //! reached from it. The heap of a program must stay below; stacks start higher up.
@@ -20,7 +20,7 @@ const L1_CODE: Range<u32> = 0xFFA0_0000..0xFFA0_C000;
 const L1_DATA: [Range<u32>; 2] = [0xFF80_0000..0xFF80_4000, 0xFF90_0000..0xFF90_4000];
 const L2: Range<u32> = 0xFEB0_0000..0xFEB2_0000;
 const SDRAM_CODE: Range<u32> = 0x0070_0000..0x00A0_0000;
-const SDRAM_DATA: Range<u32> = 0x00F0_0000..0x00FC_0000;
+const SDRAM_DATA: Range<u32> = 0x00A0_0000..0x0100_0000;
 
 /// ELF writers want a chunk to share no page with another.
 const PAGE: u32 = 0x1000;
