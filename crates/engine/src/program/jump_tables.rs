@@ -185,8 +185,8 @@ struct Search<'a> {
     view: &'a View<'a>,
     /// The conditions that a goal had where it was followed on from a block before.
     seen: FxHashMap<(usize, Goal), Vec<Vec<Condition>>>,
-    /// The blocks on the path that is being walked, with the goal at their start.
-    path: Vec<(usize, Goal)>,
+    /// The blocks on the path that is being walked, with the state at their start.
+    path: Vec<(usize, State)>,
     /// All blocks that were looked at.
     visited: Vec<usize>,
     origins: Origins,
@@ -200,7 +200,7 @@ struct Search<'a> {
 #[derive(Default)]
 pub(super) struct Origins {
     /// A table access with the range of its index, for every path.
-    found: Vec<(Shape, Option<Bounds>)>,
+    found: Vec<(Shape, Span)>,
     /// Addresses that the target is on some path.
     labels: Vec<Svma>,
     /// Some path ended before the target had the shape of a table access.
@@ -283,10 +283,15 @@ impl Search<'_> {
         if self.is_spent() || self.view.preds.of(block).is_empty() {
             return self.give_up(&state);
         }
-        // Round a loop that leaves the goal as it is, there is nothing that is not also on the way into the loop. (The
-        // conditions may differ each time round.)
-        if self.path.iter().any(|(at, goal)| *at == block && *goal == state.goal) {
-            return;
+        // Round a loop that leaves the goal as it is, there is nothing that is not also on the way into the loop. But a
+        // condition that changed holds for one number of rounds only, and on the way in for none.
+        if let Some((_, before)) =
+            self.path.iter().rev().find(|(at, state_there)| *at == block && state_there.goal == state.goal)
+        {
+            if before.conditions.iter().all(|c| state.conditions.contains(c)) {
+                return;
+            }
+            state.conditions.retain(|c| before.conditions.contains(c));
         }
         // More conditions than another time can only bound the index as well or better, and the widest range counts.
         let before = self.seen.entry((block, state.goal.clone())).or_default();
@@ -294,7 +299,7 @@ impl Search<'_> {
             return;
         }
         before.push(state.conditions.clone());
-        self.path.push((block, state.goal.clone()));
+        self.path.push((block, state.clone()));
         for &(pred, via) in self.view.preds.of(block) {
             // A block may have thousands of ways into it.
             if self.is_spent() {
@@ -433,7 +438,7 @@ impl Search<'_> {
     fn settle_index(&mut self, shape: Shape, index: &Expr, conditions: &[Condition]) -> bool {
         let range = bounded(index, conditions).or_else(|| masked(index));
         if let Some(range) = range {
-            self.origins.found.push((shape, Some(range)));
+            self.origins.found.push((shape, Span { range, is_checked: true }));
         }
         range.is_some()
     }
@@ -446,9 +451,9 @@ impl Search<'_> {
                 self.origins.lost_indexed |= is_indexed(expr);
             }
             Goal::Index(shape, index) => {
-                let limit = upper_bound(index);
+                let limit = upper_bound(index).min(MAX_ENTRIES) as i64;
                 self.open = true;
-                self.origins.found.push((*shape, (limit < MAX_ENTRIES).then_some((0, limit as i64))));
+                self.origins.found.push((*shape, Span { range: (0, limit), is_checked: false }));
             }
         }
     }
@@ -491,21 +496,16 @@ pub(super) fn conclude(view: &View<'_>, jump: Svma, origins: &Origins, is_target
     if origins.lost || !on_target {
         return Resolution::Unknown;
     }
-    let mut shapes: Vec<(Shape, Option<Bounds>)> = Vec::new();
-    for (shape, range) in &origins.found {
+    let mut shapes: Vec<(Shape, Span)> = Vec::new();
+    for (shape, span) in &origins.found {
         match shapes.iter_mut().find(|(known, _)| known == shape) {
-            Some((_, known)) => {
-                *known = match (*known, *range) {
-                    (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
-                    _ => None,
-                }
-            }
-            None => shapes.push((*shape, *range)),
+            Some((_, known)) => *known = known.and(*span),
+            None => shapes.push((*shape, *span)),
         }
     }
     let mut tables = Vec::new();
-    for (shape, range) in shapes {
-        match view.read_table(jump, shape, range, is_target) {
+    for (shape, span) in shapes {
+        match view.read_table(jump, shape, span, is_target) {
             Some(table) => tables.push(table),
             // Not even its first entry is in the function: these are pointers to functions, or none.
             None if shape.base.is_none() && view.is_pointer(shape) => return Resolution::PointerArray,
@@ -519,24 +519,18 @@ pub(super) fn conclude(view: &View<'_>, jump: Svma, origins: &Origins, is_target
 }
 
 impl View<'_> {
-    fn read_table(
-        &self,
-        jump: Svma,
-        shape: Shape,
-        range: Option<Bounds>,
-        is_target: &IsTarget<'_>,
-    ) -> Option<JumpTable> {
-        let (first, last) = range.unwrap_or((0, MAX_ENTRIES as i64));
+    fn read_table(&self, jump: Svma, shape: Shape, span: Span, is_target: &IsTarget<'_>) -> Option<JumpTable> {
+        let (first, last) = span.range;
         let at = Svma(shape.at.wrapping_add((first as u64).wrapping_mul(shape.scale)));
         let stop = self.stops.partition_point(|stop| *stop <= at);
-        let stop = self.stops.get(stop).copied();
+        let stop = self.stops.get(stop).copied().filter(|_| !span.is_checked);
         let mut targets = Vec::new();
-        let mut bound = if range.is_some() { Bound::Checked } else { Bound::Content };
+        let mut bound = Bound::Checked;
         for i in 0..=((last - first) as u64).min(MAX_ENTRIES) {
             let entry = at + i.wrapping_mul(shape.scale);
-            let past_stop = range.is_none() && stop.is_some_and(|stop| entry >= stop);
+            let past_stop = stop.is_some_and(|stop| entry >= stop);
             match self.entry(shape, entry) {
-                Some(target) if !past_stop && is_target(target, range.is_some()) => targets.push(target),
+                Some(target) if !past_stop && is_target(target, span.is_checked) => targets.push(target),
                 _ => {
                     bound = Bound::Content;
                     break;
@@ -732,6 +726,22 @@ fn is_indexed(target: &Expr) -> bool {
 
 /// The first and the last value of an index; the first may be negative.
 type Bounds = (i64, i64);
+
+/// What is known of the values of an index.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    range: Bounds,
+    /// Something keeps the index in this range; otherwise it just cannot be larger.
+    is_checked: bool,
+}
+
+impl Span {
+    /// Of an index that may be either.
+    fn and(self, other: Span) -> Span {
+        let range = (self.range.0.min(other.range.0), self.range.1.max(other.range.1));
+        Span { range, is_checked: self.is_checked && other.is_checked }
+    }
+}
 
 /// The range of `index` under the conditions, if they bound it.
 fn bounded(index: &Expr, conditions: &[Condition]) -> Option<Bounds> {
