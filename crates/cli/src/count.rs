@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
+use clap::Parser;
 use lancet::counting::{Options, Prepared};
 use regex::Regex;
 
@@ -53,11 +54,25 @@ pub struct LiveArgs {
     pub json: bool,
 }
 
+/// What follows `--pid PID`: options may stand behind functions, because they are not a program's.
+#[derive(clap::Parser)]
+#[command(name = "lancet count", no_binary_name = true)]
+struct LiveWords {
+    #[arg(value_name = "FUNCTION", required = true)]
+    functions: Vec<String>,
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    seconds: Option<Duration>,
+    #[arg(long)]
+    json: bool,
+}
+
 impl Args {
     /// If a running process is meant.
-    pub fn live(&self) -> Option<LiveArgs> {
-        let functions = self.command.iter().map(|name| name.to_string_lossy().into_owned()).collect();
-        self.pid.map(|pid| LiveArgs { pid, functions, seconds: self.seconds, json: self.report.is_json() })
+    pub fn live(&self) -> Result<Option<LiveArgs>, clap::Error> {
+        let Some(pid) = self.pid else { return Ok(None) };
+        let LiveWords { functions, seconds, json } = LiveWords::try_parse_from(&self.command)?;
+        let json = json || self.report.is_json();
+        Ok(Some(LiveArgs { pid, functions, seconds: seconds.unwrap_or(self.seconds), json }))
     }
 }
 
@@ -68,8 +83,7 @@ before PROGRAM. Rewritten copies are kept in ~/.cache/lancet. A program that
 cannot be edited runs uncounted, with the reason.
 
 With --pid, calls in the process are led to copies of the functions that count
-their blocks, and back again at the end. Its threads share these counters;
-increments that collide lose one.
+their blocks, and back again at the end.
 
 Examples:
   lancet count gzip -9 < data > data.gz

@@ -5,11 +5,10 @@ use std::io::Write;
 use lancet::live::{Found, Live};
 use lancet::report::measure::live_counts;
 
-use crate::count::Args;
+use crate::count::LiveArgs;
 use crate::output::Output;
 
-pub fn run(args: &Args, output: &mut Output) -> anyhow::Result<()> {
-    let Some(args) = args.live() else { return Ok(()) };
+pub fn run(args: &LiveArgs, output: &mut Output) -> anyhow::Result<()> {
     let mut live = Live::attach(args.pid)?;
     let functions: Result<Vec<Found>, _> = args.functions.iter().map(|function| live.function(function)).collect();
     for counts in live.count(&functions?, args.seconds, None)? {

@@ -29,6 +29,7 @@ mod sim;
 mod stat;
 mod status;
 mod subject;
+mod top;
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -63,6 +64,7 @@ Examples:
   lancet disasm --pid 1234 malloc
   lancet sim --stats decoder.elf
   lancet profile --pid 1234 --seconds 5
+  lancet top --pid 1234
   lancet count gzip -9 file";
 
 #[derive(Subcommand)]
@@ -76,6 +78,7 @@ enum Command {
     Profile(profile::Args),
     Diff(diff::Args),
     Stat(stat::Args),
+    Top(top::Args),
     Count(count::Args),
     Rewrite(rewrite::Args),
     Report(report::Args),
@@ -116,14 +119,22 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             drop(output);
             return sim::run(&args);
         }
-        Command::Count(args) if args.live().is_some() => live_count::run(&args, &mut output)?,
-        Command::Count(args) => {
-            drop(output);
-            return count::run(&args, cli.color);
-        }
+        Command::Count(args) => match args.live()? {
+            Some(live) => live_count::run(&live, &mut output)?,
+            None => {
+                drop(output);
+                return count::run(&args, cli.color);
+            }
+        },
         Command::Profile(args) => profile::run(args, &mut output)?,
         Command::Diff(args) => diff::run(args, &mut output)?,
         Command::Stat(args) => stat::run(args, &mut output)?,
+        // The terminal is its own.
+        Command::Top(args) => {
+            drop(output);
+            top::run(args)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         Command::Rewrite(args) => rewrite::run(args, &mut output)?,
         Command::Annotate(args) => annotate::run(args, &mut output)?,
         Command::Report(args) => report::run(args, &mut output)?,

@@ -63,6 +63,8 @@ pub struct Free {
 pub enum Counter {
     /// At an address that its fields are filled with.
     Shared,
+    /// At such an address, for threads that run at the same time: no increment is lost, and each costs more.
+    Contended,
     /// At this offset from the thread's own base.
     PerThread(u32),
 }

@@ -78,7 +78,7 @@ static void churn(void) {
 }
 
 int main(int count, char **arguments) {
-    struct sigaction term = {.sa_handler = on_term};
+    struct sigaction term = {.sa_handler = on_term, .sa_flags = SA_RESTART};
     sigaction(SIGTERM, &term, NULL);
     if (count > 1 && strcmp(arguments[1], "churn") == 0) {
         churn();

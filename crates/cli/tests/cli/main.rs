@@ -5,6 +5,7 @@ mod blackfin;
 mod count;
 mod golden;
 mod live;
+mod measure;
 mod options;
 mod process;
 mod profile;

@@ -31,8 +31,10 @@ const ALIGN: u8 = 16;
 /// Where counters are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Counters {
-    /// In the image, for all threads.
+    /// In the image, for the only thread.
     Shared { at: Svma },
+    /// At an address, for all threads.
+    Contended { at: Svma },
     /// At `base` from where a thread has its own.
     PerThread { base: u32 },
 }
@@ -513,6 +515,7 @@ impl Maker<'_> {
     fn place(&self, counter: CounterId) -> Counter {
         match self.around.counters {
             Counters::Shared { .. } => Counter::Shared,
+            Counters::Contended { .. } => Counter::Contended,
             Counters::PerThread { base } => Counter::PerThread(base + 8 * counter.0),
         }
     }
@@ -584,7 +587,7 @@ impl Addresses for Seen<'_> {
             Dest::Old(at) => Some(at),
             Dest::Forked => Some(self.places.forked),
             Dest::Counter(CounterId(i)) => match self.places.counters {
-                Counters::Shared { at } => Some(at + 8 * u64::from(i)),
+                Counters::Shared { at } | Counters::Contended { at } => Some(at + 8 * u64::from(i)),
                 Counters::PerThread { .. } => None,
             },
             Dest::There { piece, label } => self.places.label(self.clone, piece, label),

@@ -78,7 +78,7 @@ pub struct Frame<'a> {
     /// The first address for what is new: at the start of a page.
     pub at: Svma,
     pub keep: Option<Keep<'a>>,
-    /// Where counters are if they are not kept in a file: in memory that somebody else has made.
+    /// Where counters are if they are not kept in a file: in memory that somebody else has made, for all threads.
     pub counters: Option<Svma>,
 }
 
@@ -118,7 +118,7 @@ pub fn lay_out(
     let mut layout = Layout::default();
     let mut code = CodeChunk { at: frame.at, bytes: Vec::new(), edit };
     let (mut counters, mut forked, mut gates) =
-        (Counters::Shared { at: frame.counters.unwrap_or(frame.at) }, frame.at, None);
+        (Counters::Contended { at: frame.counters.unwrap_or(frame.at) }, frame.at, None);
     if let Some(keep) = &frame.keep {
         let made = run_time::make(edit, frame.at, keep, plan.counters())?;
         layout.patch.chunks.push(made.data);

@@ -60,7 +60,16 @@ impl Edit for X86_64 {
 
     fn count(&self, counter: Counter, free: Free, out: &mut Vec<u8>, fields: &mut Vec<Field>) {
         if flags_are_free(free) {
-            fields.extend(access(counter, &[0xff], 0, out));
+            fields.extend(increment(counter, out));
+            return;
+        }
+        if counter == Counter::Contended {
+            // No instruction adds to memory in one step and leaves the flags: pushfq, popfq.
+            out.extend(BELOW_RED_ZONE);
+            out.push(0x9c);
+            fields.extend(increment(counter, out));
+            out.push(0x9d);
+            out.extend(ABOVE_RED_ZONE);
             return;
         }
         with_registers(free, out, |out, [through]| {
@@ -72,7 +81,9 @@ impl Edit for X86_64 {
 
     fn mark(&self, row: Counter, note: Counter, free: Free, out: &mut Vec<u8>) -> [Option<Field>; 2] {
         with_registers(free, out, |out, [through]| match row {
-            Counter::Shared => [access(row, &[0x8d], through, out), access(note, &[0x89], through, out)],
+            Counter::Shared | Counter::Contended => {
+                [access(row, &[0x8d], through, out), access(note, &[0x89], through, out)]
+            }
             Counter::PerThread(offset) => {
                 // mov reg32, imm32
                 out.extend(Some(0x41).filter(|_| through >= 8));
@@ -261,11 +272,17 @@ fn near_only(insn: &Instruction, code: &[u8], reach: Reach, out: &mut Vec<u8>) -
     }
 }
 
+/// `inc` of the counter; for more than one thread in one step.
+fn increment(counter: Counter, out: &mut Vec<u8>) -> Option<Field> {
+    out.extend(Some(0xf0).filter(|_| counter == Counter::Contended));
+    access(counter, &[0xff], 0, out)
+}
+
 /// One instruction with a counter as its memory operand and `reg` in the other field.
 fn access(counter: Counter, opcode: &[u8], reg: u8, out: &mut Vec<u8>) -> Option<Field> {
     let rex = 0x48 | (reg >> 3) << 2;
     match counter {
-        Counter::Shared => {
+        Counter::Shared | Counter::Contended => {
             out.push(rex);
             out.extend(opcode);
             Some(with_field(out, &[(reg & 7) << 3 | 5], FieldKind::Far))

@@ -2,13 +2,13 @@
 //!
 //! The functions are cloned with a counter on every block, calls are led to the clones, and after a while back again. A
 //! counter per block needs no conservation of flow, which does not hold when counting begins and ends in the middle of
-//! calls. Counters are shared by all threads: increments that collide lose one.
+//! calls. Counters are shared by all threads, and incremented so that none is lost.
 
 use std::time::{Duration, Instant};
 
 use lancet_engine::layout::{self, Frame, Layout, Survey};
 use lancet_engine::plan::{Plan, Point};
-use lancet_engine::program::{BlockId, Func, FuncId};
+use lancet_engine::program::{BlockId, Exit, ExitKind, Func, FuncId};
 use lancet_isa::{Avma, Svma};
 
 use super::{Change, Found, Live, Overwrite};
@@ -29,6 +29,13 @@ impl BlockCounts {
         self.blocks.get(self.entry).copied().unwrap_or(0)
     }
 
+    /// How often it was left for its caller, or for another function in its place.
+    pub fn returns(&self, func: &Func) -> u64 {
+        let leaves = |exit: &&Exit| matches!(exit.kind, ExitKind::Return | ExitKind::TailCall(_));
+        let counts = func.exits.iter().filter(leaves).filter_map(|exit| self.blocks.get(exit.from.0 as usize));
+        counts.sum()
+    }
+
     /// Instructions that it executed itself.
     pub fn instructions(&self, func: &Func) -> u64 {
         self.blocks.iter().zip(&func.blocks).map(|(count, block)| count * u64::from(block.insns)).sum()
@@ -36,6 +43,8 @@ impl BlockCounts {
 }
 
 const POLL: Duration = Duration::from_millis(2);
+/// So long calls that are under way when counting ends are waited for. Some may never return.
+const LAST_CALLS: Duration = Duration::from_millis(200);
 
 impl Live {
     /// Counts the blocks of functions of one object for a time, or until the first was called so often.
@@ -73,7 +82,16 @@ impl Live {
             }
         }
         self.target.revert(receipt.id)?;
-        self.read_counts(functions, counters)
+        // No call begins in the clones any more; those under way shall count whole.
+        let until = Instant::now() + LAST_CALLS;
+        loop {
+            let counts = self.read_counts(functions, counters)?;
+            let all_left = counts.iter().all(|count| count.calls() == count.returns(self.func(count.function)));
+            if all_left || Instant::now() >= until {
+                return Ok(counts);
+            }
+            std::thread::sleep(POLL);
+        }
     }
 
     /// A counter on every block, in order.

@@ -32,6 +32,14 @@ impl Memory {
         Ok(bytes)
     }
 
+    /// At most `len` bytes: as many as are mapped there.
+    pub fn read_some(&self, at: Avma, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        let read = self.file.read_at(&mut bytes, at.0).unwrap_or(0);
+        bytes.truncate(read);
+        bytes
+    }
+
     pub fn write(&self, at: Avma, bytes: &[u8]) -> Result<(), LiveError> {
         self.file.write_all_at(bytes, at.0).map_err(|cause| self.failed("cannot write", at, cause))
     }

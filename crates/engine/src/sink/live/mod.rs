@@ -256,7 +256,7 @@ impl Target {
                     _ => {}
                 }
             }
-            if let Some(ip) = stuck {
+            if let Some(ip) = stuck.or_else(|| self.comes_back(stopped.threads(), writes)) {
                 inside = ip;
                 stopped.release();
                 std::thread::sleep(Duration::from_micros(50));
@@ -273,6 +273,23 @@ impl Target {
             return Ok((stopped.release(), threads, moved));
         }
         Err(LiveError::Busy { pid: self.pid, at: inside })
+    }
+}
+
+/// So much of a stack is searched.
+const STACK: usize = 32 << 10;
+
+impl Target {
+    /// An address inside bytes that will change, to which a thread will return: from a call, or from the handler of a
+    /// signal that came there. Whatever looks like one counts.
+    fn comes_back(&self, threads: &[StoppedThread], writes: &[Written]) -> Option<Avma> {
+        threads.iter().find_map(|thread| {
+            let stack = self.memory.read_some(Avma(thread.registers.rsp), STACK);
+            let words = stack.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+            let is_inside =
+                |word: &u64| writes.iter().any(|write| *word > write.at && *word < write.at + write.new.len() as u64);
+            words.into_iter().find(is_inside).map(Avma)
+        })
     }
 }
 

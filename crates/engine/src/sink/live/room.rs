@@ -10,6 +10,7 @@
 
 use std::fs;
 use std::ops::Range;
+use std::time::Duration;
 
 use lancet_isa::Avma;
 
@@ -17,6 +18,7 @@ use super::LiveError;
 use super::call::{Call, Caller, SCRATCH_BYTES};
 use super::journal::Region;
 use super::memory::Memory;
+use super::threads::{Stopped, StoppedThread};
 use crate::image::{Process, maps};
 
 const PAGE: u64 = 4096;
@@ -50,6 +52,7 @@ pub(super) fn make(pid: u32, memory: &Memory, near: Avma, code: u64, data: u64) 
     let len = code + data;
     let no_room = || LiveError::NoRoom { pid, bytes: len, near };
     let scratch = scratch(pid)?;
+    wait_until_unused(pid, scratch)?;
     let caller = Caller::new(pid, memory, scratch)?;
     let call = |number, arguments| caller.call(&Call { number, arguments });
     // A file gives the mapping a name that everybody sees in /proc/PID/maps; its pages stay private to the process.
@@ -77,6 +80,21 @@ pub(super) fn make(pid: u32, memory: &Memory, near: Avma, code: u64, data: u64) 
         check(pid, "its new memory cannot be made writable", protected)?;
     }
     Ok(Region { start, code, data, code_used: 0, data_used: 0 })
+}
+
+/// A thread may still be on its way through the instructions there if an earlier Lancet was killed.
+fn wait_until_unused(pid: u32, scratch: Avma) -> Result<(), LiveError> {
+    for _ in 0..MOST_TRIES {
+        let stopped = Stopped::all(pid)?;
+        let is_inside = |thread: &StoppedThread| thread.ip() >= scratch && thread.ip() < scratch + SCRATCH_BYTES;
+        let is_used = stopped.threads().iter().any(is_inside);
+        stopped.release();
+        if !is_used {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Err(LiveError::Busy { pid, at: scratch })
 }
 
 fn check(pid: u32, what: &str, result: i64) -> Result<(), LiveError> {
