@@ -17,15 +17,16 @@ use std::rc::Rc;
 
 use lancet_isa::value::{Expr, Place, Relation};
 use lancet_isa::{Facts, Flow, Insn, Isa, Reg, RegSet, Svma};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
+use super::constants::Constants;
 use super::expr::{Linear, any_part, has_opaque, mentions, simplify, substitute, upper_bound, visit};
 use super::jumps::Predecessors;
 use crate::image::Image;
 
 /// Blocks walked for one jump before it is given up. Real switches need a few; a pointer that is no table's could be
 /// followed through the whole function.
-const MAX_WALKS: usize = 400;
+pub(super) const MAX_WALKS: usize = 400;
 /// Blocks walked to find what bounds an index: the check stands close to the jump.
 const MAX_INDEX_WALKS: usize = 64;
 /// Conditions remembered on a path.
@@ -240,7 +241,7 @@ pub(super) fn follow(view: &View<'_>, block: usize) -> (Origins, Vec<usize>) {
     (search.origins, search.visited)
 }
 
-fn code<'a>(view: &View<'a>, insn: &Insn) -> Option<&'a [u8]> {
+pub(super) fn code<'a>(view: &View<'a>, insn: &Insn) -> Option<&'a [u8]> {
     view.image.bytes(insn.at, u64::from(insn.len))
 }
 
@@ -592,99 +593,9 @@ fn base_registers(target: &Expr) -> Vec<Reg> {
     bases
 }
 
-/// The constant that a register holds, if every definition that reaches it gives the same one. It may be made in steps
-/// (a half, then the other), so what is followed is an expression over one register.
-struct Constants<'a> {
-    view: &'a View<'a>,
-    /// The blocks in which the register itself is followed from the end, a bit for each: these are most.
-    seen: Vec<u64>,
-    /// Those in which an expression over some register is.
-    seen_with: FxHashSet<(usize, Expr)>,
-    /// How many there are of both.
-    walks: usize,
-    value: Option<u64>,
-}
-
-impl Constants<'_> {
-    fn find(view: &View<'_>, reg: Reg, block: usize, upto: usize, visited: &mut Vec<usize>) -> Option<u64> {
-        let seen = vec![0; view.blocks.len().div_ceil(64)];
-        let mut search = Constants { view, seen, seen_with: FxHashSet::default(), walks: 0, value: None };
-        search.walk(reg, block, upto, visited)?;
-        search.value
-    }
-
-    /// `None`: some definition is not that constant.
-    fn walk(&mut self, wanted: Reg, block: usize, upto: usize, visited: &mut Vec<usize>) -> Option<()> {
-        let mut work = vec![(Expr::Reg(wanted), block, upto)];
-        while let Some((expr, block, upto)) = work.pop() {
-            visited.push(block);
-            let reg = only_register(&expr)?;
-            let writes = |insn: &&Insn| insn.effects.writes.contains(reg);
-            match self.view.block(block)[..upto].iter().enumerate().rev().find(|(_, insn)| writes(insn)) {
-                Some((i, insn)) => {
-                    let definition = self.definition(insn, reg)?;
-                    let with = |part: &Expr| (*part == Expr::Reg(reg)).then(|| definition.clone());
-                    match substitute(&expr, &with)? {
-                        Expr::Const(value) if self.value.is_none_or(|known| known == value) => self.value = Some(value),
-                        before => work.push((before, block, i)),
-                    }
-                }
-                None => {
-                    // A register that is counted up around a loop has a new expression every time.
-                    if self.view.preds.of(block).is_empty() || self.walks >= MAX_WALKS {
-                        return None;
-                    }
-                    for &(pred, via) in self.view.preds.of(block) {
-                        let lost = via == Via::AfterCall && overwritten_by_calls(self.view.isa.facts()).contains(reg);
-                        if lost {
-                            return None;
-                        }
-                        let pred = pred as usize;
-                        if self.is_new(pred, &expr, wanted) {
-                            work.push((expr.clone(), pred, self.view.block(pred).len()));
-                        }
-                    }
-                }
-            }
-        }
-        Some(())
-    }
-
-    fn is_new(&mut self, block: usize, expr: &Expr, wanted: Reg) -> bool {
-        let is_new = if *expr == Expr::Reg(wanted) {
-            let bit = 1 << (block % 64);
-            let word = &mut self.seen[block / 64];
-            let is_new = *word & bit == 0;
-            *word |= bit;
-            is_new
-        } else {
-            self.seen_with.insert((block, expr.clone()))
-        };
-        self.walks += usize::from(is_new);
-        is_new
-    }
-
-    fn definition(&self, insn: &Insn, reg: Reg) -> Option<Expr> {
-        let values = self.view.isa.values(code(self.view, insn)?, insn.at);
-        let set = values.sets.into_iter().find(|set| set.dst == Place::Reg(reg))?;
-        Some(set.value)
-    }
-}
-
-/// The register that an expression is about, if that is one register and nothing else that may change.
-fn only_register(expr: &Expr) -> Option<Reg> {
-    let (mut only, mut other) = (None, false);
-    visit(expr, &mut |part| match part {
-        Expr::Reg(reg) => other |= only.replace(*reg).is_some_and(|known| known != *reg),
-        Expr::Load { .. } | Expr::Opaque => other = true,
-        _ => {}
-    });
-    only.filter(|_| !other)
-}
-
 /// What is read behind a call without being set there was not changed by it: a compiler that knows the callee keeps
 /// values in registers that the convention would let it change. Only results are new for sure.
-fn overwritten_by_calls(facts: &Facts) -> RegSet {
+pub(super) fn overwritten_by_calls(facts: &Facts) -> RegSet {
     facts.abi.results.without(facts.abi.preserved)
 }
 

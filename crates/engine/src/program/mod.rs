@@ -10,6 +10,7 @@
 
 mod adopt;
 mod assemble;
+mod constants;
 pub mod dfs;
 mod discover;
 pub mod dom;

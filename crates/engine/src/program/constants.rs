@@ -1,0 +1,101 @@
+//! Constants that registers hold.
+//!
+//! The address of a jump table is often made far from the jump, before a loop. So it is looked for apart from the index:
+//! from a use back to all definitions that reach it, of which each must give the same number.
+
+use lancet_isa::value::{Expr, Place};
+use lancet_isa::{Insn, Reg};
+use rustc_hash::FxHashSet;
+
+use super::expr::{substitute, visit};
+use super::jump_tables::{MAX_WALKS, Via, View, code, overwritten_by_calls};
+
+/// The constant that a register holds, if every definition that reaches it gives the same one. It may be made in steps
+/// (a half, then the other), so what is followed is an expression over one register.
+pub(super) struct Constants<'a> {
+    view: &'a View<'a>,
+    /// The blocks in which the register itself is followed from the end, a bit for each: these are most.
+    seen: Vec<u64>,
+    /// Those in which an expression over some register is.
+    seen_with: FxHashSet<(usize, Expr)>,
+    /// How many there are of both.
+    walks: usize,
+    value: Option<u64>,
+}
+
+impl Constants<'_> {
+    pub(super) fn find(view: &View<'_>, reg: Reg, block: usize, upto: usize, visited: &mut Vec<usize>) -> Option<u64> {
+        let seen = vec![0; view.blocks.len().div_ceil(64)];
+        let mut search = Constants { view, seen, seen_with: FxHashSet::default(), walks: 0, value: None };
+        search.walk(reg, block, upto, visited)?;
+        search.value
+    }
+
+    /// `None`: some definition is not that constant.
+    fn walk(&mut self, wanted: Reg, block: usize, upto: usize, visited: &mut Vec<usize>) -> Option<()> {
+        let mut work = vec![(Expr::Reg(wanted), block, upto)];
+        while let Some((expr, block, upto)) = work.pop() {
+            visited.push(block);
+            let reg = only_register(&expr)?;
+            let writes = |insn: &&Insn| insn.effects.writes.contains(reg);
+            match self.view.block(block)[..upto].iter().enumerate().rev().find(|(_, insn)| writes(insn)) {
+                Some((i, insn)) => {
+                    let definition = self.definition(insn, reg)?;
+                    let with = |part: &Expr| (*part == Expr::Reg(reg)).then(|| definition.clone());
+                    match substitute(&expr, &with)? {
+                        Expr::Const(value) if self.value.is_none_or(|known| known == value) => self.value = Some(value),
+                        before => work.push((before, block, i)),
+                    }
+                }
+                None => {
+                    // A register that is counted up around a loop has a new expression every time.
+                    if self.view.preds.of(block).is_empty() || self.walks >= MAX_WALKS {
+                        return None;
+                    }
+                    for &(pred, via) in self.view.preds.of(block) {
+                        let lost = via == Via::AfterCall && overwritten_by_calls(self.view.isa.facts()).contains(reg);
+                        if lost {
+                            return None;
+                        }
+                        let pred = pred as usize;
+                        if self.is_new(pred, &expr, wanted) {
+                            work.push((expr.clone(), pred, self.view.block(pred).len()));
+                        }
+                    }
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn is_new(&mut self, block: usize, expr: &Expr, wanted: Reg) -> bool {
+        let is_new = if *expr == Expr::Reg(wanted) {
+            let bit = 1 << (block % 64);
+            let word = &mut self.seen[block / 64];
+            let is_new = *word & bit == 0;
+            *word |= bit;
+            is_new
+        } else {
+            self.seen_with.insert((block, expr.clone()))
+        };
+        self.walks += usize::from(is_new);
+        is_new
+    }
+
+    fn definition(&self, insn: &Insn, reg: Reg) -> Option<Expr> {
+        let values = self.view.isa.values(code(self.view, insn)?, insn.at);
+        let set = values.sets.into_iter().find(|set| set.dst == Place::Reg(reg))?;
+        Some(set.value)
+    }
+}
+
+/// The register that an expression is about, if that is one register and nothing else that may change.
+fn only_register(expr: &Expr) -> Option<Reg> {
+    let (mut only, mut other) = (None, false);
+    visit(expr, &mut |part| match part {
+        Expr::Reg(reg) => other |= only.replace(*reg).is_some_and(|known| known != *reg),
+        Expr::Load { .. } | Expr::Opaque => other = true,
+        _ => {}
+    });
+    only.filter(|_| !other)
+}
