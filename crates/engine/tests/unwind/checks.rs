@@ -61,10 +61,15 @@ impl<'a> Checker<'a> {
     }
 
     fn all(&self, moves: &Moves) {
-        // Nothing is lost: the chain has all old entries, and the search table all that are in it.
-        let in_table = self.table.iter().filter(|(code, entry)| self.new[entry].start == *code).count();
-        assert_eq!(in_table, self.table.len());
-        assert_eq!(self.table.len(), self.new.len());
+        // Nothing is lost: the search table has all old code, and all that is in the chain.
+        assert!(self.table.iter().all(|(code, entry)| self.entry(*entry).start == *code));
+        let in_chain = self.table.iter().filter(|(_, entry)| self.new.contains_key(entry)).count();
+        assert_eq!(in_chain, self.new.len());
+        // What stays where it is has an entry in the chain.
+        let moved: BTreeMap<u64, u64> = moves.pieces.iter().map(|piece| (piece.old_start.0, piece.old_end.0)).collect();
+        let is_moved = |old: &Frame| moved.range(..=old.start).next_back().is_some_and(|(_, end)| old.end <= *end);
+        let stays = self.old.values().filter(|old| !is_moved(old));
+        assert!(stays.into_iter().all(|old| self.new.contains_key(&self.found(old.start).entry)));
         for old in self.old.values() {
             let copy = self.found(old.start);
             assert_eq!((copy.start, copy.end, &copy.rows), (old.start, old.end, &old.rows));
@@ -95,10 +100,15 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// The entry at a place, in the new table or in the old one.
+    fn entry(&self, at: u64) -> &Frame {
+        self.new.get(&at).unwrap_or_else(|| &self.old[&at])
+    }
+
     /// As unwinders search.
     fn found(&self, at: u64) -> &Frame {
         let after = self.table.partition_point(|entry| entry.0 <= at);
-        let frame = &self.new[&self.table[after - 1].1];
+        let frame = self.entry(self.table[after - 1].1);
         assert!(frame.start <= at && at < frame.end, "{at:#x}: found {:#x}..{:#x}", frame.start, frame.end);
         frame
     }

@@ -2,11 +2,12 @@
 //!
 //! Entries keep their order and their bytes; pointers relative to their own place are changed. What ends the chain is
 //! left out: linkers leave terminators inside, and readers that walk the chain would stop there. So are entries that
-//! cannot be moved; the search table goes on to find the old ones.
+//! cannot be moved, and those of code that has moved, of which nothing runs but the jump to the new place; the search
+//! table goes on to find the old ones.
 
 use gimli::{Endianity, constants};
 use lancet_isa::Svma;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::UnwindError;
 use super::entry::{Cie, Entry, Field, Table};
@@ -26,11 +27,11 @@ impl Copied {
     }
 }
 
-/// Copies the table to `at`.
-pub(super) fn copy(table: Table<'_>, at: Svma) -> Result<Copied, UnwindError> {
+/// Copies the table to `at`, without the FDEs that are `left`.
+pub(super) fn copy(table: Table<'_>, at: Svma, left: &FxHashSet<u32>) -> Result<Copied, UnwindError> {
     let cies = movable_cies(&table);
     let mut entries: Vec<(&Cie<'_>, Option<Entry<'_>>)> = cies.values().map(|cie| (cie, None)).collect();
-    for &fde in table.raw.fde_offsets {
+    for &fde in table.raw.fde_offsets.iter().filter(|fde| !left.contains(fde)) {
         let Some(cie) = table.cie_offset(fde as usize).ok().and_then(|offset| cies.get(&offset)) else { continue };
         entries.extend(table.entry(fde as usize, cie).ok().map(|entry| (cie, Some(entry))));
     }

@@ -5,12 +5,13 @@
 //!
 //! ```text
 //! LSDAs           landing pads of the clones; the old ones stay where they are
-//! .eh_frame       a copy of the old table, then FDEs for the clones, which share its CIEs, and a terminator
+//! .eh_frame       a copy of the old table as far as its code stays, then FDEs for the clones, and a terminator
 //! .eh_frame_hdr   the search table, over the old code and the new
 //! ```
 //!
 //! The old table is copied because debuggers take one section of that name, and because walkers of the chain stop at
-//! its terminator; the search table alone would do for the unwinders of running programs.
+//! its terminator; the search table alone would do for the unwinders of running programs. FDEs of code that has moved
+//! are not copied: the search table leads to them where they are, for the moment in which a jump leaves the old code.
 //!
 //! | file | what |
 //! | --- | --- |
@@ -33,6 +34,7 @@ mod rules;
 use gimli::{DwEhPe, Endianity, RunTimeEndian, constants};
 use lancet_isa::Svma;
 use rayon::prelude::*;
+use rustc_hash::FxHashSet;
 
 use crate::image::{Fde, Image};
 use crate::layout::MovedPiece;
@@ -120,7 +122,7 @@ pub fn tables(image: &Image, pieces: &[MovedPiece], at: Svma) -> Result<Option<T
     let lsdas_end = bytes.len();
     bytes.resize(lsdas_end.next_multiple_of(FRAMES_ALIGN), 0);
     let frames = bytes.len();
-    let copied = copy(table, at + frames as u64)?;
+    let copied = copy(table, at + frames as u64, &moved_fdes(image, pieces))?;
     bytes.extend_from_slice(&copied.bytes);
     let new_frames = bytes.len();
     for draft in &drafts {
@@ -147,6 +149,17 @@ pub fn tables(image: &Image, pieces: &[MovedPiece], at: Svma) -> Result<Option<T
     let (lsdas, eh_frame) = (part(0, lsdas_end), part(frames, frames_end));
     let eh_frame_hdr = part(header, bytes.len());
     Ok(Some(Tables { bytes, lsdas, eh_frame, eh_frame_hdr }))
+}
+
+/// The offsets of the FDEs whose code has moved as a whole.
+fn moved_fdes(image: &Image, pieces: &[MovedPiece]) -> FxHashSet<u32> {
+    let mut moved: Vec<(Svma, Svma)> = pieces.iter().map(|piece| (piece.old_start, piece.old_end)).collect();
+    moved.par_sort_unstable();
+    let is_moved = |fde: &&Fde| {
+        let next = moved.partition_point(|(start, _)| *start <= fde.start);
+        next > 0 && fde.end() <= moved[next - 1].1
+    };
+    image.fdes().iter().filter(is_moved).map(|fde| fde.offset).collect()
 }
 
 /// The start of the code of each old FDE, and where its entry is now.
