@@ -25,8 +25,9 @@ use crate::plan::{Action, CounterId, FuncPlan, Insertion, Plan, Point};
 use crate::program::liveness;
 use crate::program::{Block, BlockId, EdgeId, EdgeKind, ExitKind, Func, FuncId, Part, Program};
 
-/// The least alignment of a clone, and of loops in it.
+/// The least alignment of a clone, and of what the compiler aligned in it.
 const ALIGN: u8 = 16;
+const CACHE_LINE: u64 = 64;
 
 /// Where counters are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,11 +74,21 @@ pub(super) struct FuncClone {
 pub(super) struct ClonePiece {
     pub old: Part,
     pub code: Piece,
+    /// Nothing was added.
+    is_plain: bool,
 }
 
 impl ClonePiece {
-    pub fn alignment(&self) -> u64 {
-        1 << self.old.start.0.trailing_zeros().clamp(u32::from(ALIGN).trailing_zeros(), 6)
+    /// Where it may start, from `at` on. What nothing was added to stands in lines of the cache as it did.
+    pub fn place(&self, at: Svma) -> Svma {
+        let old = self.old.start.0;
+        match self.is_plain {
+            true => at + (old.wrapping_sub(at.0) % CACHE_LINE),
+            false => {
+                let most = CACHE_LINE.trailing_zeros();
+                Svma(at.0.next_multiple_of(1 << old.trailing_zeros().clamp(u32::from(ALIGN).trailing_zeros(), most)))
+            }
+        }
     }
 }
 
@@ -178,12 +189,12 @@ impl Maker<'_> {
         }
         let mut code = std::mem::take(&mut self.piece);
         code.settle(self.around.edit);
-        ClonePiece { old: self.old, code }
+        ClonePiece { old: self.old, code, is_plain: self.insertions.is_empty() }
     }
 
     fn block(&mut self, id: BlockId, next: Option<BlockId>) {
         let block = *self.func.block(id);
-        if self.is_aligned_loop(id) {
+        if self.is_aligned_loop(id) || self.is_aligned_target(id) {
             self.piece.align(ALIGN);
         }
         let live = self.func.live_in(id);
@@ -531,6 +542,16 @@ impl Maker<'_> {
         let loops = &self.func.loops;
         self.func.block(id).start.0.is_multiple_of(u64::from(ALIGN))
             && loops.innermost(id.0).is_some_and(|inner| loops.get(inner).header == id.0)
+    }
+
+    /// A block behind padding that nothing runs through. Among counters the padding costs more than it gains.
+    fn is_aligned_target(&self, id: BlockId) -> bool {
+        if !self.insertions.is_empty() {
+            return false;
+        }
+        let start = self.func.block(id).start;
+        let before = id.0.checked_sub(1).map(|before| self.func.block(BlockId(before)).end());
+        start.0.is_multiple_of(u64::from(ALIGN)) && before.is_some_and(|end| end < start && end > self.old.start)
     }
 }
 

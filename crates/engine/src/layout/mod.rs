@@ -225,7 +225,7 @@ fn assign(clones: &[FuncClone], start: Svma) -> Vec<Vec<Svma>> {
     let mut at = start;
     for (_, i, j) in order {
         let piece = &clones[i].pieces[j];
-        at = Svma(at.0.next_multiple_of(piece.alignment()));
+        at = piece.place(at);
         addresses[i][j] = at;
         at = at + u64::from(piece.code.len());
     }
