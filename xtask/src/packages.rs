@@ -29,6 +29,7 @@ pub const OF_TESTS: &[Package] = &[
     package("gcc", "gcc"),
     package("gdb", "gdb"),
     package("git", "git"),
+    package("golang-go", "go"),
     package("libc6-dev", "/usr/include/stdio.h"),
     package("lld", "ld.lld"),
     package("llvm", "llvm-dwarfdump"),

@@ -61,6 +61,8 @@ pub enum Error {
     NoNotes { name: String },
     #[error("{counts}: these are not counts of {program}")]
     OtherCounts { counts: String, program: String },
+    #[error("{program}: the profile is of another program, {profiled}")]
+    OtherProfile { program: String, profiled: String },
     #[error("{program}: {function}: this function was left alone and has no counts")]
     NotCounted { program: String, function: String },
     #[error("{program}: it left no counts")]

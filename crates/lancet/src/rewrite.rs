@@ -83,8 +83,15 @@ impl Editor {
 
     /// Counts every edge.
     pub fn write_counting(&self, out: &Path, options: &CountOptions<'_>) -> Result<(), Error> {
+        let image = self.program.image();
+        if let Some(profiled) = options.profile.map(|profile| profile.program.image())
+            && !Original::of(image).is(profiled)
+        {
+            let (program, profiled) = (image.name().to_owned(), profiled.name().to_owned());
+            return Err(Error::OtherProfile { program, profiled });
+        }
         let made = count::instrument(&self.program, &self.survey, options.profile);
-        let notes = Notes { original: Original::of(self.program.image()), funcs: made.funcs }.to_bytes();
+        let notes = Notes { original: Original::of(image), funcs: made.funcs }.to_bytes();
         self.write_keeping(out, &made.plan, &notes, options)
     }
 

@@ -10,6 +10,7 @@
 //! | `tables.rs` | where symbols, strings, relocations and dynamic entries are |
 //! | `symbols.rs`, `relocs.rs` | their contents |
 //! | `frames.rs`, `lsda.rs`, `pointer.rs` | functions' extents, frames and landing pads from the unwind tables |
+//! | `go.rs` | code that Go's run-time system knows by address |
 //! | `debug_file.rs`, `dwarf.rs`, `lines.rs`, `names.rs` | what is there for people: source lines, readable names |
 //! | `process.rs` | the images of a running process |
 //!
@@ -23,6 +24,7 @@ mod debug_info;
 mod dwarf;
 mod error;
 mod frames;
+mod go;
 mod headers;
 mod lines;
 mod lsda;
@@ -45,6 +47,7 @@ pub use classify::{CodeRange, Kind};
 pub use dwarf::ImageDwarf;
 pub use error::ImageError;
 pub use frames::{Cfa, Cie, Fde, Reference};
+pub use go::GoCode;
 pub use headers::{Section, Segment};
 pub use lines::SourceLine;
 pub use lsda::LandingPad;
@@ -287,6 +290,11 @@ impl Image {
             None if self.kind.is_position_independent() => None,
             None => relocs::read_pointer(&self.data, &self.headers, at).map(Svma),
         }
+    }
+
+    /// The code of Go, if there is any.
+    pub fn go_code(&self) -> Option<GoCode> {
+        GoCode::of(self)
     }
 
     /// The name of the symbol that the loader binds the slot at `at` to. An indirect function is named after the

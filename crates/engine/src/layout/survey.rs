@@ -33,6 +33,8 @@ pub enum Obstacle {
     Unwind(#[from] unwind::Obstacle),
     #[error("no unwind table describes it as it does others: whoever wrote it may copy it or know its addresses")]
     NoFrame,
+    #[error("Go's run-time system knows it by its addresses")]
+    Go,
     #[error("its block at {at} is outside of it")]
     Scattered { at: Svma },
     #[error("the jump table at {at} belongs to another function, too")]
@@ -59,9 +61,12 @@ impl Survey {
     /// Looks at all functions that are `wanted`.
     pub fn of(program: &Program, edit: &'static dyn Edit, wanted: &(dyn Fn(FuncId) -> bool + Sync)) -> Survey {
         let owners = TableOwners::of(program);
+        let go = program.image().go_code();
+        let is_go = |id: FuncId| go.is_some_and(|go| go.contains(program.func(id).entry));
         let verdicts: Vec<Result<Candidate, Obstacle>> = (0..program.funcs().len() as u32)
             .into_par_iter()
             .map(|i| match wanted(FuncId(i)) {
+                true if is_go(FuncId(i)) => Err(Obstacle::Go),
                 true => Candidate::of(program, edit, &owners, FuncId(i)),
                 false => Err(Obstacle::NotWanted),
             })
