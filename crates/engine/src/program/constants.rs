@@ -18,7 +18,7 @@ pub(super) struct Constants<'a> {
     seen: Vec<u64>,
     /// Those in which an expression over some register is.
     seen_with: FxHashSet<(usize, Expr)>,
-    /// How many there are of both.
+    /// How many there are of the latter, which alone could grow without end.
     walks: usize,
     value: Option<u64>,
 }
@@ -69,15 +69,14 @@ impl Constants<'_> {
     }
 
     fn is_new(&mut self, block: usize, expr: &Expr, wanted: Reg) -> bool {
-        let is_new = if *expr == Expr::Reg(wanted) {
+        if *expr == Expr::Reg(wanted) {
             let bit = 1 << (block % 64);
             let word = &mut self.seen[block / 64];
             let is_new = *word & bit == 0;
             *word |= bit;
-            is_new
-        } else {
-            self.seen_with.insert((block, expr.clone()))
-        };
+            return is_new;
+        }
+        let is_new = self.seen_with.insert((block, expr.clone()));
         self.walks += usize::from(is_new);
         is_new
     }
