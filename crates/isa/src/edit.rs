@@ -4,7 +4,7 @@
 //! address is known, with [`Field`]s for what depends on it; [`Edit::fill`] completes them.
 
 use crate::addr::Svma;
-use crate::regs::RegSet;
+use crate::regs::{Reg, RegSet};
 use crate::runtime::{RunTime, RunTimePlaces};
 
 /// How an instruction depends on where it stands.
@@ -56,6 +56,14 @@ pub enum Reach {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Free {
     pub regs: RegSet,
+}
+
+/// What a call that is added to a program is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Argument {
+    Number(u64),
+    /// What a register holds there.
+    Register(Reg),
 }
 
 /// Where a counter is.
@@ -113,6 +121,13 @@ pub trait Edit: Send + Sync {
     /// To stand behind a call that may have returned in a new process: if it did, calls the run-time code for that,
     /// whose address the field wants.
     fn check_fork(&self, out: &mut Vec<u8>) -> Field;
+
+    /// Calls a routine that changes no register but those of [`Edit::kept_around_calls`]; all are afterwards as they were.
+    /// Arguments beyond what registers can hold are left out.
+    fn call(&self, arguments: &[Argument], out: &mut Vec<u8>) -> Field;
+
+    /// What a routine may use.
+    fn kept_around_calls(&self) -> RegSet;
 
     /// Registers and flags that a gate changes.
     fn gate_changes(&self) -> RegSet;

@@ -64,6 +64,7 @@ pub use lancet_blackfin_sim as blackfin_sim;
 pub use lancet_engine::collect;
 pub use lancet_engine::image::{self, Image, ImageError, Process};
 pub use lancet_engine::layout;
+pub use lancet_engine::load;
 pub use lancet_engine::plan;
 pub use lancet_engine::program::{self, Block, BlockId, Edge, EdgeKind, Func, FuncId, Loop, LoopId, Program};
 pub use lancet_isa::{self as isa, Avma, Insn, Reg, RegSet, Svma};

@@ -32,7 +32,8 @@ use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 
 use lancet_engine::image::Image;
-use lancet_engine::plan::{CounterId, FuncPlan, Plan, Point};
+use lancet_engine::load::Module;
+use lancet_engine::plan::{Argument, CounterId, FuncPlan, Plan, Point};
 use lancet_engine::program::graph::Edge as GraphEdge;
 use lancet_engine::program::{BlockId, Call, EdgeId, Func, FuncId, LoopId, Program};
 use lancet_isa::runtime::VARIABLE;
@@ -46,6 +47,11 @@ pub trait Tool {
     /// Plans what to add to a function. Called for every function that can be edited, by address.
     fn instrument(&mut self, site: &mut Site<'_>);
 
+    /// Routines that [`Site::call`] can name: see [`Plan::set_payload`].
+    fn payload(&self) -> Option<Arc<Module>> {
+        None
+    }
+
     /// Says what the counters came to.
     fn report(&self, counters: &Counters, out: &mut dyn Write) -> io::Result<()>;
 }
@@ -55,7 +61,7 @@ pub struct Site<'a> {
     pub program: &'a Program,
     pub func: &'a Func,
     plan: &'a mut FuncPlan,
-    counters: &'a mut u32,
+    whole: &'a mut Plan,
 }
 
 impl<'a> Site<'a> {
@@ -65,8 +71,14 @@ impl<'a> Site<'a> {
 
     /// A new counter.
     pub fn counter(&mut self) -> CounterId {
-        *self.counters += 1;
-        CounterId(*self.counters - 1)
+        self.whole.counter()
+    }
+
+    /// Calls a routine of the tool's payload at a point.
+    pub fn call(&mut self, at: Point, routine: &str, arguments: &[Argument]) -> Result<(), Error> {
+        let call = self.whole.call(routine, arguments)?;
+        self.plan.call(at, call);
+        Ok(())
     }
 
     /// Counts at a point. The same counter may be used at many.
@@ -147,12 +159,14 @@ fn plan_for<'j>(
     joined: &dyn Fn(FuncId) -> &'j [EdgeId],
 ) -> Plan {
     let mut plan = Plan::new();
-    let mut counters = 0;
+    if let Some(payload) = tool.payload() {
+        plan.set_payload(payload);
+    }
     let mut planned: Vec<(FuncId, FuncPlan)> = Vec::new();
     for id in funcs {
         let mut of_func = FuncPlan::default();
         let func = program.func(id);
-        tool.instrument(&mut Site { program, func, plan: &mut of_func, counters: &mut counters });
+        tool.instrument(&mut Site { program, func, plan: &mut of_func, whole: &mut plan });
         let joined = joined(id);
         let asks_for_joined = of_func.insertions.iter().any(|insertion| match insertion.at {
             Point::Edge(edge) => joined.binary_search(&edge).is_ok(),
@@ -162,7 +176,6 @@ fn plan_for<'j>(
             planned.push((id, of_func));
         }
     }
-    plan.counters_for(counters);
     for (id, of_func) in planned {
         *plan.edit(id) = of_func;
     }

@@ -21,7 +21,7 @@ use super::joins::Joins;
 use super::map::MovedPiece;
 use super::piece::{Addresses, Dest, Label, Piece};
 use super::survey::Survey;
-use crate::plan::{Action, CounterId, FuncPlan, Insertion, Plan, Point};
+use crate::plan::{Action, CallId, CounterId, FuncPlan, Insertion, Plan, Point};
 use crate::program::liveness;
 use crate::program::{Block, BlockId, EdgeId, EdgeKind, ExitKind, Func, FuncId, Part, Program};
 
@@ -508,11 +508,14 @@ impl Maker<'_> {
         let free = self.free(live);
         let first = self.insertions.partition_point(|insertion| insertion.at < point);
         for i in first..self.insertions.len() {
-            let Insertion { at, action: Action::Count(counter) } = self.insertions[i];
+            let Insertion { at, action } = self.insertions[i];
             if at != point {
                 break;
             }
-            self.count(counter, free);
+            match action {
+                Action::Count(counter) => self.count(counter, free),
+                Action::Call(call) => self.call(call),
+            }
         }
     }
 
@@ -521,6 +524,12 @@ impl Maker<'_> {
         let facts = self.around.program.image().isa().facts();
         // Registers that the function leaves alone may hold what a caller knows it leaves alone.
         Free { regs: (self.func.changes | facts.flags).without(live | self.keep) }
+    }
+
+    fn call(&mut self, call: CallId) {
+        let Some(call) = self.around.plan.payload_call(call) else { return };
+        let edit = self.around.edit;
+        self.piece.code(|out| Some((edit.call(&call.arguments, out), Dest::Payload(call.offset))));
     }
 
     fn place(&self, counter: CounterId) -> Counter {
@@ -579,6 +588,8 @@ pub(super) struct Places<'a> {
     pub addresses: &'a [Vec<Svma>],
     pub counters: Counters,
     pub forked: Svma,
+    /// Where the payload's code begins.
+    pub payload: Svma,
     pub program: &'a Program,
 }
 
@@ -607,6 +618,7 @@ impl Addresses for Seen<'_> {
         let known = match dest {
             Dest::Old(at) => Some(at),
             Dest::Forked => Some(self.places.forked),
+            Dest::Payload(offset) => Some(self.places.payload + offset),
             Dest::Counter(CounterId(i)) => match self.places.counters {
                 Counters::Shared { at } | Counters::Contended { at } => Some(at + 8 * u64::from(i)),
                 Counters::PerThread { .. } => None,

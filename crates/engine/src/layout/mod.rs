@@ -16,6 +16,7 @@ pub mod inplace;
 mod joins;
 mod map;
 mod patch;
+mod payload;
 mod piece;
 mod redirect;
 mod run_time;
@@ -39,6 +40,7 @@ use crate::plan::Plan;
 use crate::program::{EdgeId, FuncId, Part, Program};
 use clone::{Around, FuncClone, Places, body_of};
 use fork::Forks;
+use payload::Payload;
 use piece::Label;
 use redirect::Redirect;
 use tables::Change;
@@ -56,6 +58,8 @@ pub enum LayoutError {
     Unwind(#[from] unwind::UnwindError),
     #[error("{counters} counters are too many for a program with threads")]
     ManyCounters { counters: u32 },
+    #[error(transparent)]
+    Payload(#[from] crate::load::LoadError),
     #[error("the path of the counts file has {len} bytes: that is too long")]
     LongPath { len: usize },
     #[error("the function at {at}: counters of edges that arrive together are not in rows")]
@@ -100,7 +104,8 @@ pub struct Keep<'a> {
 ///
 /// ```text
 /// data chunk   what the run-time code needs, counters
-/// code chunk   run-time code | clones | unwind tables | notes
+/// code chunk   run-time code | payload | clones | unwind tables | notes
+/// data chunk   the payload's data
 /// ```
 pub fn lay_out(
     program: &Program,
@@ -127,6 +132,7 @@ pub fn lay_out(
         gates = keep.per_thread.then_some(Gates { state: made.state, new_thread: made.new_thread });
         code = CodeChunk { at: made.code_at, bytes: made.code, edit };
     }
+    let payload = plan.payload().map(|module| Payload::reserve(module, &mut code));
     let around = Around { program, edit, survey: frame.survey, plan, counters, forks: &forks };
 
     let clones: Result<Vec<FuncClone>, LayoutError> =
@@ -135,7 +141,16 @@ pub fn lay_out(
     let addresses = assign(&clones, code.end());
     let mut clone_of = vec![u32::MAX; program.funcs().len()];
     clones.iter().enumerate().for_each(|(i, clone)| clone_of[clone.id.0 as usize] = i as u32);
-    let places = Places { clones: &clones, clone_of: &clone_of, addresses: &addresses, counters, forked, program };
+    let payload_at = payload.as_ref().map_or(frame.at, |payload| payload.at);
+    let places = Places {
+        clones: &clones,
+        clone_of: &clone_of,
+        addresses: &addresses,
+        counters,
+        forked,
+        payload: payload_at,
+        program,
+    };
     let emitted: Result<Vec<_>, OutOfReach> =
         (0..clones.len()).into_par_iter().map(|i| clone::emit(&around, &places, i)).collect();
     let mut pieces: Vec<(MovedPiece, Vec<u8>)> = emitted?.into_iter().flatten().collect();
@@ -165,7 +180,9 @@ pub fn lay_out(
     }
     let sections = sections.into_iter().filter(|(_, range)| range.size() > 0);
     layout.patch.sections.extend(sections.map(|(name, range)| NewSection { name, range }));
+    let payload_data = payload.map(|payload| payload.place(program, edit, &mut code)).transpose()?.flatten();
     layout.patch.chunks.push(Chunk { at: code.at, bytes: code.bytes, kind: ChunkKind::Code });
+    layout.patch.chunks.extend(payload_data);
     layout.patch.symbols = symbols(program, &layout.pieces);
     Ok(layout)
 }

@@ -34,6 +34,8 @@ pub(super) enum Dest {
     Counter(CounterId),
     /// The run-time code for new processes.
     Forked,
+    /// At an offset in the payload's code.
+    Payload(u64),
 }
 
 /// The addresses that emitting needs.

@@ -45,6 +45,7 @@ pub struct Export {
 }
 
 /// Code and data that can be placed anywhere.
+#[derive(Debug, PartialEq, Eq)]
 pub struct Module {
     name: String,
     layout: Layout,
@@ -102,6 +103,10 @@ impl Module {
         let exports = vec![Export { name: String::new(), offset: 0, size: code.len() as u64 }];
         let layout = Layout { code, data: Vec::new(), data_size: 0, is_apart: false };
         Module { name, layout, fixups: Vec::new(), exports }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Bytes for code and for data.

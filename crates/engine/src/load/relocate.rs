@@ -7,6 +7,7 @@ use lancet_isa::Avma;
 use super::LoadError;
 
 /// What to place.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub code: Vec<u8>,
     pub data: Vec<u8>,

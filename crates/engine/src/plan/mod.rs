@@ -3,8 +3,12 @@
 //! A tool writes a [`Plan`]; [`layout`](crate::layout) turns it into bytes. A plan says nothing of registers, of
 //! addresses of new code, or of whether it goes into a file or a process.
 
-use lancet_isa::Svma;
+use std::sync::Arc;
 
+use lancet_isa::Svma;
+pub use lancet_isa::edit::Argument;
+
+use crate::load::{LoadError, Module};
 use crate::program::{BlockId, EdgeId, FuncId};
 
 /// A place in a function that control passes.
@@ -29,10 +33,23 @@ pub enum Point {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CounterId(pub u32);
 
+/// A call of a routine in the plan's payload.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct CallId(pub u32);
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Adds one.
     Count(CounterId),
+    Call(CallId),
+}
+
+/// Which routine, and what it is given.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PayloadCall {
+    /// Of the routine, in the payload's code.
+    pub offset: u64,
+    pub arguments: Vec<Argument>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +72,10 @@ impl FuncPlan {
     pub fn count(&mut self, at: Point, counter: CounterId) {
         self.insertions.push(Insertion { at, action: Action::Count(counter) });
     }
+
+    pub fn call(&mut self, at: Point, call: CallId) {
+        self.insertions.push(Insertion { at, action: Action::Call(call) });
+    }
 }
 
 /// What to add to a program. A function with an empty plan is moved all the same; one without a plan stays as it is.
@@ -62,6 +83,8 @@ impl FuncPlan {
 pub struct Plan {
     funcs: Vec<Option<FuncPlan>>,
     counters: u32,
+    payload: Option<Arc<Module>>,
+    calls: Vec<PayloadCall>,
 }
 
 impl Plan {
@@ -84,6 +107,28 @@ impl Plan {
     /// How many counters there are.
     pub fn counters(&self) -> u32 {
         self.counters
+    }
+
+    /// Routines that can be called: a relocatable object of code that uses general registers only (`gcc
+    /// -mgeneral-regs-only -fPIC -c`), nothing of the program but functions by name, and no library.
+    pub fn set_payload(&mut self, payload: Arc<Module>) {
+        self.payload = Some(payload);
+    }
+
+    pub fn payload(&self) -> Option<&Arc<Module>> {
+        self.payload.as_ref()
+    }
+
+    /// A call of a routine of the payload.
+    pub fn call(&mut self, routine: &str, arguments: &[Argument]) -> Result<CallId, LoadError> {
+        let none = || LoadError::Unusable { name: routine.to_owned(), what: "there is no payload with it".to_owned() };
+        let offset = self.payload.as_ref().ok_or_else(none)?.function(Some(routine), routine)?.offset;
+        self.calls.push(PayloadCall { offset, arguments: arguments.to_vec() });
+        Ok(CallId(self.calls.len() as u32 - 1))
+    }
+
+    pub fn payload_call(&self, call: CallId) -> Option<&PayloadCall> {
+        self.calls.get(call.0 as usize)
     }
 
     /// The plan of a function, made empty if there is none yet.

@@ -8,7 +8,7 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKi
 use super::X86_64;
 use super::decode::one;
 use super::facts::FACTS;
-use crate::edit::{Counter, Edit, EncodeError, Field, FieldKind, Free, Movable, OutOfReach, Reach};
+use crate::edit::{Argument, Counter, Edit, EncodeError, Field, FieldKind, Free, Movable, OutOfReach, Reach};
 use crate::runtime::{RunTime, RunTimePlaces, SHARD_THREAD, WINDOW};
 use crate::{Reg, RegSet, Svma};
 
@@ -124,6 +124,28 @@ impl Edit for X86_64 {
         with_field(out, &[0xe8], FieldKind::Far)
     }
 
+    fn call(&self, arguments: &[Argument], out: &mut Vec<u8>) -> Field {
+        out.extend(BELOW_RED_ZONE);
+        out.push(0x9c); // pushfq
+        SAVED.iter().for_each(|reg| push(*reg, out));
+        // push rbp; mov rbp, rsp; and rsp, -16; cld
+        out.extend([0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xe4, 0xf0, 0xfc]);
+        for (to, argument) in ARGUMENTS.into_iter().zip(arguments) {
+            give(to, *argument, out);
+        }
+        let field = with_field(out, &[0xe8], FieldKind::Far);
+        // mov rsp, rbp; pop rbp
+        out.extend([0x48, 0x89, 0xec, 0x5d]);
+        SAVED.iter().rev().for_each(|reg| pop(*reg, out));
+        out.push(0x9d); // popfq
+        out.extend(ABOVE_RED_ZONE);
+        field
+    }
+
+    fn kept_around_calls(&self) -> RegSet {
+        RegSet((1 << super::facts::ZMM0) - 1)
+    }
+
     fn gate_changes(&self) -> RegSet {
         FACTS.flags.without(RegSet::of(Reg(super::facts::DF))).union(RegSet::of(Reg(11)))
     }
@@ -205,19 +227,52 @@ fn with_registers<const N: usize, R>(
     if !saved.is_empty() {
         out.extend(BELOW_RED_ZONE);
     }
-    for reg in saved {
-        out.extend(Some(0x41).filter(|_| *reg >= 8));
-        out.push(0x50 | reg & 7);
-    }
+    saved.iter().for_each(|reg| push(*reg, out));
     let result = write(out, chosen);
-    for reg in saved.iter().rev() {
-        out.extend(Some(0x41).filter(|_| *reg >= 8));
-        out.push(0x58 | reg & 7);
-    }
+    saved.iter().rev().for_each(|reg| pop(*reg, out));
     if !saved.is_empty() {
         out.extend(ABOVE_RED_ZONE);
     }
     result
+}
+
+/// rax rcx rdx rsi rdi r8-r11: what a routine may change, in the order in which they are saved.
+const SAVED: [u8; 9] = [0, 1, 2, 6, 7, 8, 9, 10, 11];
+/// rdi rsi rdx rcx r8 r9: where arguments go.
+const ARGUMENTS: [u8; 6] = [7, 6, 2, 1, 8, 9];
+const RSP: u8 = 4;
+const RBP: u8 = 5;
+
+fn push(reg: u8, out: &mut Vec<u8>) {
+    out.extend(Some(0x41).filter(|_| reg >= 8));
+    out.push(0x50 | reg & 7);
+}
+
+fn pop(reg: u8, out: &mut Vec<u8>) {
+    out.extend(Some(0x41).filter(|_| reg >= 8));
+    out.push(0x58 | reg & 7);
+}
+
+/// Loads an argument, with rbp at the saved rbp, and [`SAVED`], the flags and the red zone above it.
+fn give(to: u8, argument: Argument, out: &mut Vec<u8>) {
+    let (high, low) = (to >> 3, to & 7);
+    let from_frame = |opcode: u8, slots: usize, out: &mut Vec<u8>| {
+        out.extend([0x48 | high << 2, opcode, 0x80 | low << 3 | RBP]);
+        out.extend((8 * slots as u32).to_le_bytes());
+    };
+    match argument {
+        Argument::Number(number) => {
+            out.extend([0x48 | high, 0xb8 | low]); // mov reg, imm64
+            out.extend(number.to_le_bytes());
+        }
+        Argument::Register(Reg(reg)) => match SAVED.iter().position(|saved| *saved == reg) {
+            Some(i) => from_frame(0x8b, SAVED.len() - i, out),
+            None if reg == RBP => from_frame(0x8b, 0, out),
+            // What it was before anything was saved: lea.
+            None if reg == RSP => from_frame(0x8d, 1 + SAVED.len() + 1 + 16, out),
+            None => out.extend([0x48 | (reg >> 3) << 2 | high, 0x89, 0xc0 | (reg & 7) << 3 | low]),
+        },
+    }
 }
 
 /// `lea reg, [reg + 1]`: leaves the flags alone.

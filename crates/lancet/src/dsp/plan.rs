@@ -31,7 +31,8 @@ pub fn run_plan(
     for (id, planned) in plan.funcs() {
         let func = program.func(id);
         let places = planned.insertions.iter().map(|insertion| {
-            let Action::Count(counter) = insertion.action;
+            // Routines are called by points files here.
+            let Action::Count(counter) = insertion.action else { return None };
             Some((id, place(program, func, insertion.at)?, Deed::Count(counter.0)))
         });
         match places.collect::<Option<Vec<_>>>() {
