@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use lancet::names;
 use lancet::program::{FuncId, Program};
-use lancet::rewrite::{CountOptions, Editor};
+use lancet::rewrite::{CountOptions, Editor, Sharing};
 use lancet::tools::count::Counted;
 use regex::Regex;
 
@@ -33,7 +33,8 @@ pub struct Args {
     /// Counts of an earlier run of the same program: what ran often is then counted at less cost
     #[arg(long, value_name = "COUNTS")]
     profile: Option<PathBuf>,
-    /// Who counts; by default each thread by itself if the program or its libraries may start one
+    /// Who counts; by default each thread by itself if the program or its libraries may start one, and `atomic` where
+    /// that cannot be known: in a library and a static program
     #[arg(long = "counters", value_name = "WHO", value_enum)]
     counters: Option<Threads>,
     /// List the functions or points that are left alone, each with the reason
@@ -60,15 +61,26 @@ pub enum Tool {
 enum Threads {
     /// Each thread by itself: exact with threads
     Each,
+    /// All threads together, every increment in one step: exact with threads too, and slow
+    Atomic,
     /// All threads together: exact only with one
     Together,
+}
+
+impl Threads {
+    fn sharing(self) -> Sharing {
+        match self {
+            Threads::Each => Sharing::PerThread,
+            Threads::Atomic => Sharing::Atomic,
+            Threads::Together => Sharing::Alone,
+        }
+    }
 }
 
 const EXAMPLES: &str = "\
 The output leaves its counts in OUT.counts in its working directory, or where
 --counts or the environment variable LANCET_COUNTS says. Counts of several runs
-add up. The input is never changed. A static program and a library count for all
-threads together, which is exact only with one.
+add up. The input is never changed.
 
 Examples:
   lancet rewrite /usr/bin/gzip -o gzip.counting
@@ -90,8 +102,8 @@ pub fn run(args: Args, output: &mut Output) -> anyhow::Result<()> {
         }
         Tool::Count => {
             let profile = args.profile.as_deref().map(|path| Counted::open(path, None, None)).transpose()?;
-            let threads = args.counters.map(|who| who == Threads::Each);
-            let options = CountOptions { counts: args.counts.as_deref(), threads, profile: profile.as_ref() };
+            let sharing = args.counters.map(Threads::sharing);
+            let options = CountOptions { counts: args.counts.as_deref(), sharing, profile: profile.as_ref() };
             editor.write_counting(&args.output, &options)?;
         }
     }

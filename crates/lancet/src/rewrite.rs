@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lancet_engine::image::{Image, Kind};
+pub use lancet_engine::layout::Sharing;
 use lancet_engine::layout::{self, Frame, Keep, Layout, Survey};
 use lancet_engine::plan::Plan;
 use lancet_engine::program::{FuncId, Program};
@@ -28,8 +29,8 @@ pub struct Editor {
 pub struct CountOptions<'a> {
     /// Where the rewritten program shall leave its counts. By default `NAME.counts` in its working directory.
     pub counts: Option<&'a str>,
-    /// Shall every thread count by itself? By default this is found out: see [`may_have_threads`].
-    pub threads: Option<bool>,
+    /// Which threads count where; by default what is exact: see [`sharing`].
+    pub sharing: Option<Sharing>,
     /// An earlier profile of the same program.
     pub profile: Option<&'a Counted>,
 }
@@ -114,8 +115,8 @@ impl Editor {
             Hook::Entry { old } => StartUp::Program { old },
             Hook::Init { old } => StartUp::Library { old },
         };
-        let per_thread = options.threads.unwrap_or_else(|| may_have_threads(image));
-        let keep = Keep { start_up, header: &header, path: &path, notes, per_thread };
+        let sharing = options.sharing.unwrap_or_else(|| sharing(image));
+        let keep = Keep { start_up, header: &header, path: &path, notes, sharing };
         let layout = self.lay_out(plan, Some(keep))?;
         self.write(&layout, out)
     }
@@ -133,12 +134,22 @@ impl Editor {
     }
 }
 
-/// May several threads run the program's code? Only a dynamic program is asked: it, or a library that it loads, must
-/// be able to start one. What cannot be found counts as able to. The loader is not asked, because which loader that is
-/// the program says, and nothing is run in order to rewrite it.
+/// How counters are shared by default, so that counts are exact: a library, and a static program, cannot be asked
+/// whether there are threads.
+pub fn sharing(image: &Image) -> Sharing {
+    match image.kind() {
+        Kind::SharedLibrary => Sharing::Atomic,
+        _ if image.interpreter().is_none() => Sharing::Atomic,
+        _ if may_have_threads(image) => Sharing::PerThread,
+        _ => Sharing::Alone,
+    }
+}
+
+/// May several threads run the code of a dynamic program? It, or a library that it loads, must be able to start one. What
+/// cannot be found counts as able to. The loader is not asked, because which loader that is the program says, and nothing
+/// is run in order to rewrite it.
 pub fn may_have_threads(image: &Image) -> bool {
-    let mut seen: Vec<String> = Vec::new();
-    image.kind() != Kind::SharedLibrary && image.interpreter().is_some() && starts_threads(image, &mut seen)
+    starts_threads(image, &mut Vec::new())
 }
 
 /// The C library has threads for those who ask for them.

@@ -73,7 +73,7 @@ fn killed() {
 /// No thread's counts are lost, whether it ends, its process does, or it never does.
 #[test]
 fn threads() {
-    for (compiler, flags) in [("gcc", "-O2"), ("clang", "-O0 -no-pie")] {
+    for (compiler, flags) in [("gcc", "-O2"), ("clang", "-O0 -no-pie"), ("gcc", "-O2 -static")] {
         let bench = Bench::new();
         let program = bench.compile(compiler, &["threads.c"], "threads", &format!("{flags} -pthread"));
         bench.behaves_the_same(&program, &[]);

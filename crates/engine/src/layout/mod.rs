@@ -86,6 +86,17 @@ pub struct Frame<'a> {
     pub counters: Option<Svma>,
 }
 
+/// Which threads count where.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Sharing {
+    /// There is one thread.
+    Alone,
+    /// All threads have the same counters, and increment them in one step.
+    Atomic,
+    /// Every thread has its own counters.
+    PerThread,
+}
+
 /// How counters are kept in a file: see [`lancet_isa::runtime`].
 #[derive(Clone, Copy, Debug)]
 pub struct Keep<'a> {
@@ -94,8 +105,7 @@ pub struct Keep<'a> {
     pub header: &'a [u8],
     /// The path of the file.
     pub path: &'a [u8],
-    /// Does every thread have its own counters?
-    pub per_thread: bool,
+    pub sharing: Sharing,
     /// Something to remember in the image, for whoever reads the file.
     pub notes: &'a [u8],
 }
@@ -129,7 +139,8 @@ pub fn lay_out(
         layout.patch.chunks.push(made.data);
         layout.patch.start_up = Some(made.start_up);
         (counters, forked) = (made.counters, made.forked);
-        gates = keep.per_thread.then_some(Gates { state: made.state, new_thread: made.new_thread });
+        gates =
+            (keep.sharing == Sharing::PerThread).then_some(Gates { state: made.state, new_thread: made.new_thread });
         code = CodeChunk { at: made.code_at, bytes: made.code, edit };
     }
     let payload = plan.payload().map(|module| Payload::reserve(module, &mut code));

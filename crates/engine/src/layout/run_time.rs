@@ -13,7 +13,7 @@ use lancet_isa::runtime::{HEADER_LEN, PATH_LEN, RunTimePlaces, SHARD_HEADER_LEN,
 
 use super::clone::Counters;
 use super::patch::{Chunk, ChunkKind};
-use super::{Keep, LayoutError, PAGE};
+use super::{Keep, LayoutError, PAGE, Sharing};
 
 pub(super) struct Made {
     pub data: Chunk,
@@ -38,11 +38,11 @@ pub(super) fn make(edit: &dyn Edit, at: Svma, keep: &Keep<'_>, counters: u32) ->
     }
     let (path, shard) = (at + HEADER_LEN, at + HEADER_LEN + PAGE);
     let shard_len = shard_len(counters);
-    if keep.per_thread && shard_len > WINDOW_LEN {
+    let per_thread = keep.sharing == Sharing::PerThread;
+    if per_thread && shard_len > WINDOW_LEN {
         return Err(LayoutError::ManyCounters { counters });
     }
-    let (code_at, place) =
-        if keep.per_thread { (shard, Shard::PerThread) } else { (shard + shard_len, Shard::At(shard)) };
+    let (code_at, place) = if per_thread { (shard, Shard::PerThread) } else { (shard + shard_len, Shard::At(shard)) };
     let (start_up, state) = (keep.start_up, path + PATH_LEN);
     let made =
         edit.run_time(&RunTimePlaces { at: code_at, header: at, path, state, shard: place, shard_len, start_up })?;
@@ -52,6 +52,7 @@ pub(super) fn make(edit: &dyn Edit, at: Svma, keep: &Keep<'_>, counters: u32) ->
     Ok(Made {
         data: Chunk { at, bytes, kind: ChunkKind::Data { size: code_at - at } },
         counters: match place {
+            Shard::At(shard) if keep.sharing == Sharing::Atomic => Counters::Contended { at: shard + SHARD_HEADER_LEN },
             Shard::At(shard) => Counters::Shared { at: shard + SHARD_HEADER_LEN },
             Shard::PerThread => Counters::PerThread { base: WINDOW + SHARD_HEADER_LEN as u32 },
         },

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use super::Options;
 use crate::Error;
-use crate::rewrite::{CountOptions, Editor};
+use crate::rewrite::{CountOptions, Editor, Sharing};
 
 pub struct Cache {
     /// Tried one after the other.
@@ -29,9 +29,14 @@ impl Cache {
     }
 
     /// The path of a rewritten copy of a program or library.
-    pub fn rewritten(&self, original: &Path, options: &Options<'_>) -> Result<PathBuf, Error> {
+    pub fn rewritten(
+        &self,
+        original: &Path,
+        options: &Options<'_>,
+        sharing: Option<Sharing>,
+    ) -> Result<PathBuf, Error> {
         let at = |cause| Error::File { path: original.display().to_string(), cause };
-        let key = key(original, options).map_err(at)?;
+        let key = key(original, options, sharing).map_err(at)?;
         let copy = Path::new(&key).join(original.file_name().unwrap_or(original.as_os_str()));
         let kept = self.folders.iter().map(|folder| folder.join(&copy)).find(|path| path.is_file());
         if let Some(kept) = kept {
@@ -43,7 +48,9 @@ impl Cache {
             let out = folder.join(&copy);
             let made = DirBuilder::new().recursive(true).mode(0o700).create(folder.join(&key));
             result = match made {
-                Ok(()) => editor.write_counting(&out, &CountOptions::default()).map(|()| out),
+                Ok(()) => {
+                    editor.write_counting(&out, &CountOptions { sharing, ..CountOptions::default() }).map(|()| out)
+                }
                 Err(cause) => Err(Error::File { path: folder.display().to_string(), cause }),
             };
             if result.is_ok() {
@@ -61,7 +68,7 @@ fn place() -> Option<PathBuf> {
     Some(cache.join("lancet"))
 }
 
-fn key(original: &Path, options: &Options<'_>) -> io::Result<String> {
+fn key(original: &Path, options: &Options<'_>, sharing: Option<Sharing>) -> io::Result<String> {
     let mut hasher = DefaultHasher::new();
     fs::canonicalize(original)?.hash(&mut hasher);
     let lancet = std::env::current_exe()?;
@@ -71,5 +78,6 @@ fn key(original: &Path, options: &Options<'_>) -> io::Result<String> {
         (file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()).hash(&mut hasher);
     }
     options.wanted_name.hash(&mut hasher);
+    sharing.hash(&mut hasher);
     Ok(format!("{:016x}", hasher.finish()))
 }

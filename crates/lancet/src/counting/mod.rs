@@ -20,6 +20,7 @@ use lancet_isa::runtime::VARIABLE;
 use tempfile::TempDir;
 
 use crate::Error;
+use crate::rewrite::{Sharing, may_have_threads};
 use crate::tools::count::Counted;
 use cache::Cache;
 
@@ -58,7 +59,7 @@ impl Prepared {
             with_libraries: options.libraries,
             left_out: Vec::new(),
         };
-        match cache.rewritten(program, options) {
+        match cache.rewritten(program, options, None) {
             Ok(path) => prepared.program = path,
             Err(error) if options.libraries => prepared.left_out.push(error),
             Err(error) => return Err(error),
@@ -73,8 +74,11 @@ impl Prepared {
         let links = self.folder.path().join(LIBRARIES);
         let at = |cause| Error::File { path: links.display().to_string(), cause };
         std::fs::create_dir(&links).map_err(at)?;
-        for library in libraries::loaded_by(&Image::open(&self.original)?)? {
-            match cache.rewritten(&library.path, options) {
+        let program = Image::open(&self.original)?;
+        // Only the program tells whether there are threads.
+        let sharing = if may_have_threads(&program) { Sharing::Atomic } else { Sharing::Alone };
+        for library in libraries::loaded_by(&program)? {
+            match cache.rewritten(&library.path, options, Some(sharing)) {
                 Ok(path) => std::os::unix::fs::symlink(path, links.join(&library.name)).map_err(at)?,
                 Err(error) => self.left_out.push(error),
             }
