@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use lancet::dvfs::{self, Profiled, Thresholds};
+use lancet::dvfs::{self, Profiled, Study, Thresholds};
 
 use crate::output::Output;
 
@@ -12,9 +12,9 @@ use crate::output::Output;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// An ELF program for Blackfin, for the operating environment
-    #[arg(value_name = "PROGRAM")]
-    program: PathBuf,
+    /// ELF programs for Blackfin, for the operating environment
+    #[arg(value_name = "PROGRAM", required = true)]
+    programs: Vec<PathBuf>,
     /// Choose phases with at least so many data cache misses in one execution
     #[arg(long, value_name = "N", default_value_t = Thresholds::default().misses)]
     misses: f64,
@@ -24,7 +24,7 @@ pub struct Args {
     /// Also try other thresholds of misses per cycle
     #[arg(long)]
     sweep: bool,
-    /// Write pictures (misses.svg, bars.svg, sweep.svg) to this folder
+    /// Write pictures to this folder: bars.svg, and for each program NAME.misses.svg and NAME.sweep.svg
     #[arg(long, value_name = "FOLDER")]
     plots: Option<PathBuf>,
     /// Write JSON
@@ -46,35 +46,46 @@ Examples:
 const SWEEP: [f64; 9] = [0.001, 0.002, 0.003, 0.004, 0.005, 0.006, 0.007, 0.008, 0.010];
 
 pub fn run(args: &Args, output: &mut Output) -> anyhow::Result<()> {
-    let profiled = Profiled::new(&args.program)?;
     let thresholds = Thresholds { misses: args.misses, misses_per_cycle: args.misses_per_cycle };
-    let study = profiled.scale(thresholds)?;
-    let mut sweep = Vec::new();
-    for misses_per_cycle in SWEEP.into_iter().filter(|_| args.sweep) {
-        sweep.push(profiled.scale(Thresholds { misses_per_cycle, ..thresholds })?);
+    let mut studies = Vec::new();
+    let mut answers = Vec::new();
+    for program in &args.programs {
+        let profiled = Profiled::new(program)?;
+        let study = profiled.scale(thresholds)?;
+        let mut sweep = Vec::new();
+        for misses_per_cycle in SWEEP.into_iter().filter(|_| args.sweep) {
+            sweep.push(profiled.scale(Thresholds { misses_per_cycle, ..thresholds })?);
+        }
+        if let Some(folder) = &args.plots {
+            let name = program.file_name().unwrap_or_default().to_string_lossy();
+            write(folder, &format!("{name}.misses.svg"), &dvfs::misses_over_time(&name, &profiled.profile))?;
+            if args.sweep {
+                write(folder, &format!("{name}.sweep.svg"), &dvfs::sweep_curve(&name, &sweep))?;
+            }
+        }
+        if args.json {
+            answers.push(serde_json::json!({ "study": study, "sweep": sweep }));
+        } else {
+            study.write_text(&mut output.out)?;
+            write_sweep(&sweep, &mut output.out)?;
+        }
+        studies.push(study);
     }
     if let Some(folder) = &args.plots {
-        let name = args.program.file_name().unwrap_or_default().to_string_lossy();
-        write(folder, "misses.svg", &dvfs::misses_over_time(&name, &profiled.profile))?;
-        write(folder, "bars.svg", &dvfs::bars(std::slice::from_ref(&study)))?;
-        if args.sweep {
-            write(folder, "sweep.svg", &dvfs::sweep_curve(&name, &sweep))?;
-        }
+        write(folder, "bars.svg", &dvfs::bars(&studies))?;
     }
     if args.json {
-        let json = if args.sweep {
-            serde_json::json!({ "study": study, "sweep": sweep })
-        } else {
-            serde_json::json!({ "study": study })
-        };
-        return Ok(writeln!(output.out, "{json}")?);
+        writeln!(output.out, "{}", serde_json::json!({ "programs": answers }))?;
     }
-    study.write_text(&mut output.out)?;
-    for study in &sweep {
+    Ok(())
+}
+
+fn write_sweep(sweep: &[Study], out: &mut impl Write) -> std::io::Result<()> {
+    for study in sweep {
         let [_, _, energy, time] = study.changes();
         let rate = study.thresholds.misses_per_cycle;
         let chosen = study.chosen.len();
-        writeln!(output.out, "threshold {rate:.3}: {chosen:>3} chosen, energy {energy:+6.1} %, time {time:+6.1} %")?;
+        writeln!(out, "threshold {rate:.3}: {chosen:>3} chosen, energy {energy:+6.1} %, time {time:+6.1} %")?;
     }
     Ok(())
 }

@@ -54,9 +54,9 @@ fn dvfs_tells_what_it_saves_and_draws_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = blackfin("consumer/elf/djpeg.op.elf");
     let said = lancet(["dvfs", "--json", "--plots", text(folder.path()), text(&program)]).good();
-    let study = &json(&said)["study"];
+    let study = &json(&said)["programs"][0]["study"];
     assert!(study["scaled"]["energy"].as_f64() < study["original"]["energy"].as_f64(), "{study}");
-    for picture in ["misses.svg", "bars.svg"] {
+    for picture in ["djpeg.op.elf.misses.svg", "bars.svg"] {
         let svg = fs::read_to_string(folder.path().join(picture)).expect("a picture");
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{picture}");
     }

@@ -7,10 +7,10 @@ use super::{Profile, Study};
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 320.0;
 /// Around the drawing: left, right, top, bottom.
-const MARGINS: [f64; 4] = [70.0, 20.0, 40.0, 50.0];
+const MARGINS: [f64; 4] = [70.0, 30.0, 52.0, 50.0];
 const COLOURS: [&str; 4] = ["#4269d0", "#efb118", "#ff725c", "#3ca951"];
 
-/// A frame with axes that run to `x_max` and `y_max`.
+/// A frame with axes that run to `x_max` and to a round number above `y_max`.
 struct Plot {
     svg: String,
     x_max: f64,
@@ -19,7 +19,9 @@ struct Plot {
 
 impl Plot {
     fn new(title: &str, x_label: &str, y_label: &str, x_max: f64, y_max: f64) -> Plot {
-        let mut plot = Plot { svg: String::new(), x_max: positive(x_max), y_max: positive(y_max) };
+        let step = round_step(y_max);
+        let steps = (positive(y_max) / step).ceil();
+        let mut plot = Plot { svg: String::new(), x_max: positive(x_max), y_max: steps * step };
         let (middle, bottom) = (WIDTH / 2.0, HEIGHT - 10.0);
         plot.raw(&format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
@@ -30,8 +32,8 @@ impl Plot {
         let side = format!("transform=\"rotate(-90 14 {0})\"", HEIGHT / 2.0);
         let label = escaped(y_label);
         plot.raw(&format!("<text x=\"14\" y=\"{}\" text-anchor=\"middle\" {side}>{label}</text>", HEIGHT / 2.0));
-        for i in 0..=4 {
-            let value = plot.y_max * f64::from(i) / 4.0;
+        for i in 0..=steps as u32 {
+            let value = step * f64::from(i);
             let (left, y) = (plot.x(0.0), plot.y(value));
             plot.raw(&format!(
                 "<line x1=\"{left:.1}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"#ddd\"/>",
@@ -61,8 +63,9 @@ impl Plot {
     }
 
     fn x_ticks(&mut self) {
-        for i in 0..=4 {
-            let value = self.x_max * f64::from(i) / 4.0;
+        let step = round_step(self.x_max);
+        for i in 0..=(self.x_max / step) as u32 {
+            let value = step * f64::from(i);
             self.text(self.x(value), HEIGHT - MARGINS[3] + 16.0, "middle", &short(value));
         }
     }
@@ -101,6 +104,13 @@ impl Plot {
     }
 }
 
+/// A distance between marks on an axis: 1, 2 or 5 times a power of ten, so that there are 3 to 7 of them.
+fn round_step(max: f64) -> f64 {
+    let max = positive(max);
+    let magnitude = 10f64.powf((max / 3.0).log10().floor());
+    [5.0, 2.0, 1.0].into_iter().map(|digit| digit * magnitude).find(|step| max / step >= 3.0).unwrap_or(magnitude)
+}
+
 fn positive(value: f64) -> f64 {
     if value > 0.0 { value } else { 1.0 }
 }
@@ -109,15 +119,16 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// At most three digits.
+/// As short as can be: `1.5 k`, `20 M`, `0.004`.
 fn short(value: f64) -> String {
-    match value {
-        v if v >= 1e6 => format!("{:.3} M", v / 1e6).replace(".000", ""),
-        v if v >= 1e4 => format!("{:.1} k", v / 1e3).replace(".0 ", " "),
-        v if v == v.trunc() => format!("{v}"),
-        v if v < 0.1 => format!("{v:.4}"),
-        v => format!("{v:.2}"),
-    }
+    let (scaled, unit) = match value {
+        v if v >= 1e6 => (v / 1e6, " M"),
+        v if v >= 1e4 => (v / 1e3, " k"),
+        v => (v, ""),
+    };
+    let digits = format!("{scaled:.4}");
+    let digits = digits.trim_end_matches('0').trim_end_matches('.');
+    format!("{digits}{unit}")
 }
 
 /// Data cache misses over time (Figure 9).
@@ -126,7 +137,7 @@ pub fn misses_over_time(name: &str, profile: &Profile) -> String {
     let slices = profile.slices.get(..used).unwrap_or_default();
     let highest = slices.iter().copied().max().unwrap_or(0) as f64;
     let cycles = used as f64 * profile.slice_cycles as f64;
-    let y_label = format!("misses in {} cycles", short(profile.slice_cycles as f64));
+    let y_label = format!("misses in {} Ki cycles", profile.slice_cycles / 1024);
     let mut plot = Plot::new(&format!("{name}: data cache misses"), "cycles", &y_label, cycles, highest);
     for (i, &misses) in slices.iter().enumerate() {
         let from = plot.x(i as f64 * profile.slice_cycles as f64);
@@ -155,7 +166,7 @@ pub fn bars(studies: &[Study]) -> String {
     }
     let highest = groups.iter().flat_map(|(_, values)| values).fold(1.0f64, |a, &b| a.max(b));
     let count = groups.len().max(1) as f64;
-    let mut plot = Plot::new("with scaling, 1 = without", "", "normalized", count, (highest * 5.0).ceil() / 5.0);
+    let mut plot = Plot::new("with scaling, 1 = without", "", "normalized", count, highest);
     for (i, (name, values)) in groups.iter().enumerate() {
         let (left, right) = (plot.x(i as f64), plot.x(i as f64 + 1.0));
         let width = (right - left) / 5.5;
