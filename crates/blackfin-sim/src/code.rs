@@ -196,11 +196,11 @@ impl CodeCache {
             self.flush(mem);
         }
         loop {
-            let number = self.first_number;
+            let generation = self.generation;
             let block = self.try_build(pc, mem);
             // A loop inside the block may have made its own first part obsolete.
-            if number == self.first_number {
-                let entry = Entry { pc, number: number.wrapping_add(self.blocks.len() as u32) };
+            if generation == self.generation {
+                let entry = Entry { pc, number: self.first_number.wrapping_add(self.blocks.len() as u32) };
                 self.blocks.push(block);
                 if let Some(slot) = self.table.get_mut(Self::slot(pc)) {
                     *slot = entry;

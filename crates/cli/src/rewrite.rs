@@ -92,6 +92,9 @@ Examples:
 
 pub fn run(args: Args, output: &mut Output) -> anyhow::Result<()> {
     if crate::in_place::is_for(&args.file)? {
+        if args.counts.is_some() || args.functions.is_some() || args.profile.is_some() || args.counters.is_some() {
+            anyhow::bail!("--counts, --functions, --profile and --counters are not for Blackfin programs");
+        }
         return crate::in_place::run(&args.file, &args.output, args.tool, &args.in_place, args.explain, output);
     }
     let editor = open(&args.file, args.functions.as_ref())?;

@@ -4,6 +4,8 @@ use std::path::Path;
 
 #[path = "../../../fuzz/src/exercise.rs"]
 mod exercise;
+#[path = "../../../fuzz/src/exercise_blackfin.rs"]
+mod exercise_blackfin;
 
 fn replay(target: &str, exercise: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/fuzz-regressions").join(target);
@@ -24,4 +26,14 @@ fn image_findings_stay_fixed() {
 #[test]
 fn program_findings_stay_fixed() {
     replay("program", exercise::program);
+}
+
+#[test]
+fn blackfin_decoder_findings_stay_fixed() {
+    replay("blackfin", exercise_blackfin::decoder);
+}
+
+#[test]
+fn simulator_findings_stay_fixed() {
+    replay("simulator", exercise_blackfin::simulator);
 }

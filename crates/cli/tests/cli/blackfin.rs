@@ -94,6 +94,9 @@ fn what_cannot_be_done_is_said() {
     assert!(line.ends_with("it has no routine _no_such_routine"), "{line}");
     let line = lancet(["dvfs", text(&blackfin("elf/crc.O2.elf"))]).error_line();
     assert!(line.ends_with("this needs a program for the operating environment"), "{line}");
+    let line = rewrite(folder.path(), "elf/crc.O2.elf", &["--tool", "phases"]).1.error_line();
+    assert!(line.ends_with("this needs a program for the operating environment"), "{line}");
+    assert!(refused(&["--functions", "main"]).ends_with("are not for Blackfin programs"));
     let line = lancet(["rewrite", "sample.elf", "-o", text(&folder.path().join("x")), "--tool", "phases"]).error_line();
     assert!(line.ends_with("this tool is for Blackfin programs"), "{line}");
     let line = lancet(["dvfs", "sample.elf"]).error_line();

@@ -91,6 +91,9 @@ fn loop_setups(program: &Program) -> Vec<u32> {
 
 /// The program with every LSETUP instrumented that can be. A slice of time has `1 << slice` cycles.
 pub fn rewrite(program: &Program, name: &str, slice: u32, tactics: Tactics) -> Result<(Vec<u8>, Notes), Error> {
+    if Environment::guess(program) != Environment::Operating {
+        return Err(Error::NotOperating { program: name.to_owned() });
+    }
     let all = loop_setups(program);
     if all.len() > MOST_POINTS {
         return Err(Error::ManyPhases { program: name.to_owned(), points: all.len(), most: MOST_POINTS });
