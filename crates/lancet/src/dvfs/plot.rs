@@ -138,7 +138,8 @@ pub fn misses_over_time(name: &str, profile: &Profile) -> String {
     let highest = slices.iter().copied().max().unwrap_or(0) as f64;
     let cycles = used as f64 * profile.slice_cycles as f64;
     let y_label = format!("misses in {} Ki cycles", profile.slice_cycles / 1024);
-    let mut plot = Plot::new(&format!("{name}: data cache misses"), "cycles", &y_label, cycles, highest);
+    let x_label = "cycles; what a phase missed is shown where it ended";
+    let mut plot = Plot::new(&format!("{name}: data cache misses"), x_label, &y_label, cycles, highest);
     for (i, &misses) in slices.iter().enumerate() {
         let from = plot.x(i as f64 * profile.slice_cycles as f64);
         let to = plot.x((i + 1) as f64 * profile.slice_cycles as f64);
@@ -169,11 +170,11 @@ pub fn bars(studies: &[Study]) -> String {
     let mut plot = Plot::new("with scaling, 1 = without", "", "normalized", count, highest);
     for (i, (name, values)) in groups.iter().enumerate() {
         let (left, right) = (plot.x(i as f64), plot.x(i as f64 + 1.0));
-        let width = (right - left) / 5.5;
+        let width = (right - left) / 5.0;
         for (j, value) in values.iter().enumerate() {
-            let x = left + width * (j as f64 + 0.75);
+            let x = left + width * (j as f64 + 0.55);
             plot.bar(x, width * 0.9, *value, COLOURS[j]);
-            plot.text(x + width * 0.45, plot.y(*value) - 3.0, "middle", &format!("{value:.3}"));
+            plot.text(x + width * 0.45, plot.y(*value) - 3.0, "middle", &format!("{value:.2}"));
         }
         plot.text((left + right) / 2.0, HEIGHT - MARGINS[3] + 16.0, "middle", name);
     }
