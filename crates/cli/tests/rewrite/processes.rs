@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 
+use lancet::FuncId;
+
 use crate::bench::{Bench, calls_of};
 use crate::exact::is_exact;
 
@@ -68,6 +70,38 @@ fn killed() {
     child.kill().expect("it is killed");
     assert_eq!(child.wait().expect("it ended").signal(), Some(9));
     assert_eq!(calls_of(&bench.counted("ends.counting"), "work"), 1000);
+}
+
+/// Ended while it works, from outside or by the end of its process: only where nothing tells, in the middle of the
+/// function that it works in, may something be missing.
+#[test]
+fn ended_at_work() {
+    let bench = Bench::new();
+    let program = bench.compile("gcc", &["busy.c"], "busy", "-O2 -pthread");
+    let rewritten = bench.counting(&program, "busy.counting");
+    for threads in [0, 1, 3, 0, 3] {
+        let mut child = Command::new(&rewritten);
+        let mut child = child.arg(threads.to_string()).stdout(Stdio::piped()).spawn().expect("it runs");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
+        if threads == 0 {
+            child.kill().expect("it is killed");
+        }
+        child.wait().expect("it ended");
+        let counted = bench.counted("busy.counting");
+        std::fs::remove_file(bench.counts_path("busy.counting")).expect("the counts are there");
+        let ends: u64 = counted.stopped().map(|(_, times)| times).sum();
+        assert!(ends <= threads.max(1), "{ends} ends of {threads} threads");
+        let work = counted
+            .program
+            .funcs()
+            .iter()
+            .position(|func| counted.program.symbol_name(func).as_deref() == Some("work"));
+        let work = FuncId(work.expect("it has symbols") as u32);
+        let call = counted.program.func(work).calls.first().expect("it calls mix").block;
+        let calls = counted.counts(work).expect("it is counted").blocks[call.0 as usize];
+        assert!(calls_of(&counted, "mix").abs_diff(calls) <= ends, "{calls} calls");
+    }
 }
 
 /// No thread's counts are lost, whether it ends, its process does, or it never does.

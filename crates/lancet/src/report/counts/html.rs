@@ -8,7 +8,7 @@ use super::super::Source;
 use super::super::drawing::{self, drawing};
 use super::super::layout::{self, Escaped};
 use super::super::text::grouped;
-use super::summary::{HotFunction, Summary, biases};
+use super::summary::{HotFunction, Summary, biases, stopped_line};
 use crate::names;
 use crate::tools::count::Counted;
 
@@ -63,6 +63,9 @@ fn write_objects(objects: &[Counted], out: &mut dyn Write) -> io::Result<()> {
         }
         if left > 0 {
             writeln!(out, "<p class=note>{left} functions of {} were not counted.</p>", Escaped(counted.name()))?;
+        }
+        for (id, times) in counted.stopped() {
+            writeln!(out, "<p class=note>{}.</p>", Escaped(&stopped_line(counted, id, times)))?;
         }
         for fault in &counted.faults {
             writeln!(out, "<p class=note>Left out: {}</p>", Escaped(&fault.to_string()))?;

@@ -31,6 +31,14 @@ struct ObjectCounts<'a> {
     /// Functions without counts, apart from stubs.
     left_alone: usize,
     faults: Vec<String>,
+    stopped: Vec<StoppedIn>,
+}
+
+/// Control ended in the middle of a function, whose counts may therefore be off by so many.
+#[derive(Debug, Serialize)]
+struct StoppedIn {
+    function: String,
+    times: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -131,7 +139,14 @@ fn head(objects: &[Counted]) -> Head<'_> {
             shards: counted.shards,
             left_alone: counted.left_alone().count(),
             faults: counted.faults.iter().map(ToString::to_string).collect(),
+            stopped: counted
+                .stopped()
+                .map(|(id, times)| StoppedIn { function: entry_of(counted, id), times })
+                .collect(),
         }
+    }
+    fn entry_of(counted: &Counted, id: FuncId) -> String {
+        counted.program.func(id).entry.to_string()
     }
     Head {
         instructions: objects.iter().map(Counted::instructions).sum(),

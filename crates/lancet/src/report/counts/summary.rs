@@ -30,6 +30,12 @@ pub struct Summary<'a> {
     pub branches: Vec<(&'a Counted, BranchCount)>,
 }
 
+/// Says that control ended in the middle of a function, and what that means for its counts.
+pub(super) fn stopped_line(counted: &Counted, id: FuncId, times: u64) -> String {
+    let name = names::of_function(&counted.program, counted.program.func(id));
+    format!("stopped {} in the middle of {name}: its counts may be off by as many", count(times, "time"))
+}
+
 pub struct HotFunction<'a> {
     pub counted: &'a Counted,
     pub id: FuncId,
@@ -101,6 +107,10 @@ impl Summary<'_> {
                 let code: u64 = counted.program.funcs().iter().map(|func| func.size()).sum();
                 let share = percent(left.iter().sum(), code);
                 let line = format!("not counted: {}, {share} of the code", count(left.len() as u64, "function"));
+                writeln!(out, "  {}", styled(line, palette.doubt))?;
+            }
+            for (id, times) in counted.stopped().take(FAULTS_SHOWN) {
+                let line = stopped_line(counted, id, times);
                 writeln!(out, "  {}", styled(line, palette.doubt))?;
             }
             for fault in counted.faults.iter().take(FAULTS_SHOWN) {

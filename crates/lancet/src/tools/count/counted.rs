@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::file::{CountsFile, fingerprint};
 use super::notes::{NotedFunc, Notes};
-use super::{Counts, FlowError, Slot, Solver, stubs};
+use super::{Counts, FlowError, Slot, Solver, callers};
 use crate::Error;
 
 /// Exact counts of the edited functions of a program.
@@ -82,7 +82,7 @@ impl Counted {
                 Err(fault) => faults.push(fault),
             }
         }
-        stubs::count(&program, &mut counts);
+        callers::tell(&program, &mut counts);
         Counted { program, counts, faults, shards }
     }
 
@@ -95,6 +95,12 @@ impl Counted {
     pub fn funcs(&self) -> impl Iterator<Item = (FuncId, &Counts)> {
         let counts = (0..).map(FuncId).zip(&self.counts);
         counts.filter_map(|(id, counts)| Some((id, counts.as_ref()?)))
+    }
+
+    /// Functions that control seems to have ended in the middle of, and how often: see [`Counts::stopped`].
+    pub fn stopped(&self) -> impl Iterator<Item = (FuncId, u64)> {
+        let times = |counts: &Counts| counts.stopped.iter().map(|(_, times)| *times).fold(0, u64::saturating_add);
+        self.funcs().map(move |(id, counts)| (id, times(counts))).filter(|(_, times)| *times > 0)
     }
 
     /// The file that was counted, before it was rewritten.
@@ -139,5 +145,5 @@ fn solve(
 ) -> Result<Counts, FlowError> {
     let first = noted.first as usize;
     let counters = counters.get(first..first + noted.placement.counters.len()).unwrap_or_default();
-    solver.solve(program.func(id), &noted.placement, counters, &[])
+    solver.solve(program.func(id), &noted.placement, counters)
 }

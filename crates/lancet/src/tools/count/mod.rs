@@ -19,6 +19,7 @@
 //! thousand functions, and one such value per thread serves them all. The results do not depend on what it was used
 //! for before.
 
+mod callers;
 mod cost;
 mod counted;
 pub mod file;
@@ -27,7 +28,6 @@ mod instrument;
 mod notes;
 mod place;
 mod solve;
-mod stubs;
 mod weights;
 
 #[cfg(test)]
@@ -101,6 +101,9 @@ pub struct Counts {
     pub calls_not_returned: Vec<i64>,
     /// By index in [`Placement::open`]: how often control ended inside the block. Negative if it began there.
     pub ended_inside: Vec<i64>,
+    /// Where control seems to have ended in the middle of a block, and how often: by a fatal signal, the end of the
+    /// process, or a signal's handler that jumps elsewhere. A count may differ from the truth by that number in all.
+    pub stopped: Vec<(BlockId, u64)>,
 }
 
 impl Counts {
@@ -122,8 +125,8 @@ pub fn place(func: &Func, weights: &Weights, open: &[BlockId]) -> Placement {
 }
 
 /// [`Solver::solve`] for a single function.
-pub fn solve(func: &Func, placement: &Placement, counters: &[u64], stopped: &[BlockId]) -> Result<Counts, FlowError> {
-    Solver::default().solve(func, placement, counters, stopped)
+pub fn solve(func: &Func, placement: &Placement, counters: &[u64]) -> Result<Counts, FlowError> {
+    Solver::default().solve(func, placement, counters)
 }
 
 /// Makes `vec` hold exactly `len` times `value`, in the memory it has.

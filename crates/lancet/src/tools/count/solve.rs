@@ -5,12 +5,15 @@
 //! at a constant number of times, and no adjacency lists are needed: a node remembers how many unknown links it has and
 //! the exclusive-or of their numbers, which is the number itself once one is left.
 //!
-//! When all links are known every node must balance. In each tree of the forest the last node's balance was not used
-//! to compute anything, so this is a check; so is that no count but a leak's is negative.
+//! A thread that is stopped in the middle of a block (by a fatal signal, by another thread's `exit`, or by a signal's
+//! handler that jumps elsewhere) has entered it and not left. Every frame below is in a call, where a leak takes it; of the topmost one nothing tells where it was.
+//! It shows where more flows into a part of the tree than out of it, although the one link between that part and the
+//! rest leads inwards, and so would have to run backwards. Then it was stopped in that part, and the block behind the
+//! link takes it. That is the least that explains the counters: the world outside is the root of the tree and its leaves
+//! are taken off first, so whatever really happened stopped at least as many threads in each part. A count can
+//! therefore differ from the truth by the number of such ends at most, and without any it is exact.
 //!
-//! A thread that is stopped in the middle of a block (by a fatal signal, or by another thread's `exit`) has entered it
-//! and not left. Every frame below is in a call, where a leak takes it; the topmost one the caller can name in
-//! `stopped`, as qpt did with a back-trace. Unnamed, it shows as an imbalance of one, here or as a wrong count.
+//! What is left is checked: no link but a leak may run backwards, and no node may be left more often than entered.
 
 use std::fmt;
 
@@ -81,6 +84,8 @@ pub struct Solver {
     leaves: Vec<Node>,
     /// By link.
     known: Vec<bool>,
+    /// Where control ended in the middle of a block, and how often.
+    stopped: Vec<(BlockId, u64)>,
 }
 
 #[derive(Clone, Copy, Default, Debug)]
@@ -93,18 +98,10 @@ struct NodeState {
 }
 
 impl Solver {
-    /// `counters` are in the order of the placement. `stopped` names a block once for each thread that was stopped in
-    /// the middle of it; it may be empty.
-    pub fn solve(
-        &mut self,
-        func: &Func,
-        placement: &Placement,
-        counters: &[u64],
-        stopped: &[BlockId],
-    ) -> Result<Counts, FlowError> {
+    /// `counters` are in the order of the placement.
+    pub fn solve(&mut self, func: &Func, placement: &Placement, counters: &[u64]) -> Result<Counts, FlowError> {
         let shape = Shape::of(func, &placement.open, &placement.joined);
-        self.solve_shape(&shape, placement, counters, stopped)
-            .map_err(|fault| self.explain(func, placement, counters, fault))
+        self.solve_shape(&shape, placement, counters).map_err(|fault| self.explain(func, placement, counters, fault))
     }
 
     pub(super) fn solve_shape(
@@ -112,18 +109,12 @@ impl Solver {
         shape: &Shape<'_>,
         placement: &Placement,
         counters: &[u64],
-        stopped: &[BlockId],
     ) -> Result<Counts, Fault> {
         let open = shape.tidy_open();
         self.flow.rebuild(&Shape { open: &open, ..*shape });
         self.set_known(placement, counters)?;
-        for block in stopped.iter().filter(|block| (block.0 as usize) < shape.blocks) {
-            // It went outside by a way of its own.
-            self.nodes[block.0 as usize].surplus -= 1;
-            self.nodes[self.flow.outside() as usize].surplus += 1;
-        }
         self.find_unknown()?;
-        self.peel();
+        self.peel()?;
         self.check()?;
         self.collect(open.len())
     }
@@ -165,37 +156,57 @@ impl Solver {
         Ok(())
     }
 
-    fn peel(&mut self) {
+    fn peel(&mut self) -> Result<(), Fault> {
+        let outside = self.flow.outside();
+        self.stopped.clear();
         self.leaves.clear();
-        let leaves = self.nodes.iter().enumerate().filter(|(_, node)| node.unknown == 1);
-        self.leaves.extend(leaves.map(|(i, _)| i as Node));
+        let leaves = (0..outside).filter(|node| self.nodes[*node as usize].unknown == 1);
+        self.leaves.extend(leaves);
         while let Some(leaf) = self.leaves.pop() {
-            let NodeState { surplus, unknown: 1, links: link } = self.nodes[leaf as usize] else { continue };
+            let NodeState { unknown: 1, links: link, .. } = self.nodes[leaf as usize] else { continue };
             let ends = self.flow.links()[link as usize];
+            if ends.to == leaf {
+                self.stop_surplus(leaf)?;
+            }
+            let surplus = std::mem::take(&mut self.nodes[leaf as usize]).surplus;
             let (count, other) = if ends.from == leaf { (surplus, ends.to) } else { (-surplus, ends.from) };
             self.counts[link as usize] = count;
-            self.nodes[leaf as usize] = NodeState::default();
             let next = &mut self.nodes[other as usize];
             // What the leaf had too much of is the other node's now.
             next.surplus += surplus;
             next.unknown -= 1;
             next.links ^= link;
-            if next.unknown == 1 {
+            if next.unknown == 1 && other != outside {
                 self.leaves.push(other);
             }
         }
+        Ok(())
     }
 
-    fn check(&self) -> Result<(), Fault> {
-        for (i, node) in self.nodes.iter().enumerate() {
-            if node.unknown != 0 {
-                return Err(Fault::Undetermined { node: i as Node });
-            }
-            if node.surplus != 0 {
-                return Err(Fault::Unbalanced { node: i as Node, surplus: node.surplus });
-            }
+    /// What came to a node and cannot leave it was stopped there, and went outside by a way of its own.
+    fn stop_surplus(&mut self, node: Node) -> Result<(), Fault> {
+        let surplus = self.nodes[node as usize].surplus;
+        if surplus > 0 {
+            let times = u64::try_from(surplus).map_err(|_| Fault::Unbalanced { node, surplus })?;
+            self.stopped.push((BlockId(node), times));
+            self.nodes[node as usize].surplus = 0;
+            self.nodes[self.flow.outside() as usize].surplus += surplus;
         }
         Ok(())
+    }
+
+    fn check(&mut self) -> Result<(), Fault> {
+        let outside = self.flow.outside();
+        if let Some(node) = (0..=outside).find(|node| self.nodes[*node as usize].unknown != 0) {
+            return Err(Fault::Undetermined { node });
+        }
+        for node in 0..outside {
+            self.stop_surplus(node)?;
+        }
+        match (0..=outside).find(|node| self.nodes[*node as usize].surplus != 0) {
+            Some(node) => Err(Fault::Unbalanced { node, surplus: self.nodes[node as usize].surplus }),
+            None => Ok(()),
+        }
     }
 
     fn collect(&self, open: usize) -> Result<Counts, Fault> {
@@ -223,6 +234,7 @@ impl Solver {
             blocks: blocks.collect::<Result<_, _>>()?,
             calls_not_returned: self.flow.call_leaks().iter().map(|i| signed(*i as usize)).collect::<Result<_, _>>()?,
             ended_inside: self.flow.open_leaks(open).map(signed).collect::<Result<_, _>>()?,
+            stopped: self.stopped.clone(),
         })
     }
 

@@ -17,6 +17,23 @@ impl Truth {
     pub fn counters(&self, placement: &Placement) -> Vec<u64> {
         placement.counters.iter().map(|slot| self.counts.of(*slot)).collect()
     }
+
+    /// Are these the counts, as far as they can be known: exactly, or within one for each time that it was stopped?
+    pub fn is_told_by(&self, told: &Counts) -> bool {
+        let threads = self.stopped.len() as u64;
+        let near = |a: &[u64], b: &[u64]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.abs_diff(*b) <= threads);
+        let near_signed =
+            |a: &[i64], b: &[i64]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.abs_diff(*b) <= threads);
+        let truth = &self.counts;
+        let stopped: u64 = told.stopped.iter().map(|(_, threads)| threads).sum();
+        near(&truth.blocks, &told.blocks)
+            && near(&truth.edges, &told.edges)
+            && near(&truth.entries, &told.entries)
+            && near(&truth.exits, &told.exits)
+            && near_signed(&truth.calls_not_returned, &told.calls_not_returned)
+            && near_signed(&truth.ended_inside, &told.ended_inside)
+            && stopped <= threads
+    }
 }
 
 /// In per cent of the visits of a call or of an open block, or of all blocks.
@@ -82,6 +99,7 @@ pub fn walk(shape: Shape<'_>, r: &mut Random, habits: Habits, visits: usize, ste
         exits: vec![0; shape.exits.len()],
         calls_not_returned: vec![0; shape.calls.len()],
         ended_inside: vec![0; shape.open.len()],
+        stopped: Vec::new(),
     };
     let mut walker = Walker { shape, blocks, truth: Truth { counts, stopped: Vec::new() }, second: Vec::new() };
     for _ in 0..visits {
