@@ -33,8 +33,8 @@ pub struct Args {
     /// Counts of an earlier run of the same program: what ran often is then counted at less cost
     #[arg(long, value_name = "COUNTS")]
     profile: Option<PathBuf>,
-    /// Who counts; by default each thread by itself if the program or its libraries may start one, and `atomic` where
-    /// that cannot be known: in a library and a static program
+    /// Who counts; by default each thread by itself if the program or its libraries may start one, and `atomic` in a
+    /// library, where that cannot be known
     #[arg(long = "counters", value_name = "WHO", value_enum)]
     counters: Option<Threads>,
     /// List the functions or points that are left alone, each with the reason

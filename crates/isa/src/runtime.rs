@@ -39,6 +39,8 @@ pub const IDENTITY_LEN: u64 = 64;
 pub const NAME_AT: u64 = 32;
 /// Bytes of a shard in front of its first counter.
 pub const SHARD_HEADER_LEN: u64 = 64;
+/// Bytes of the state, with what a program may read of its thread's own memory before it has any.
+pub const STATE_LEN: u64 = 128;
 /// The longest path of a counts file, with its end.
 pub const PATH_LEN: u64 = 2048;
 /// The variable that names the counts file.
@@ -62,7 +64,7 @@ pub struct RunTimePlaces {
     pub header: Svma,
     /// The path of the file, `%p` in it for the process id, `%n` for digits that tell one program from another; writable.
     pub path: Svma,
-    /// Four zero words that the code remembers things in; writable.
+    /// [`STATE_LEN`] zero bytes that the code remembers things in; writable.
     pub state: Svma,
     pub shard: Shard,
     /// A multiple of the page size.
@@ -81,7 +83,8 @@ pub enum Shard {
 pub struct RunTime {
     pub bytes: Vec<u8>,
     pub start_up: Svma,
-    /// To be called in a new process that has a copy of its parent's memory. Changes no register but the flags.
+    /// To be called where control may go on in a new thread or process, which is told by a result of zero. Changes no
+    /// register but the flags.
     pub forked: Svma,
     /// Gates lead here: see [`Edit::gate`](crate::edit::Edit::gate).
     pub new_thread: Svma,

@@ -134,13 +134,14 @@ impl Editor {
     }
 }
 
-/// How counters are shared by default, so that counts are exact: a library, and a static program, cannot be asked
-/// whether there are threads.
+/// How counters are shared by default, so that counts are exact. A static program cannot be asked whether there are
+/// threads. Neither can a library, which must leave the threads' base register to its program, as a program must that
+/// was rewritten before.
 pub fn sharing(image: &Image) -> Sharing {
     match image.kind() {
         Kind::SharedLibrary => Sharing::Atomic,
-        _ if image.interpreter().is_none() => Sharing::Atomic,
-        _ if may_have_threads(image) => Sharing::PerThread,
+        _ if image.section(layout::NOTES_SECTION).is_some() => Sharing::Atomic,
+        _ if image.interpreter().is_none() || may_have_threads(image) => Sharing::PerThread,
         _ => Sharing::Alone,
     }
 }
@@ -154,7 +155,20 @@ pub fn may_have_threads(image: &Image) -> bool {
 
 /// The C library has threads for those who ask for them.
 const OWN_THREADS: [&str; 3] = ["libc.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0"];
-const STARTS_A_THREAD: [&str; 4] = ["clone", "pthread_create", "thrd_create", "timer_create"];
+/// What starts a thread, or may load something that does.
+const STARTS_A_THREAD: [&str; 11] = [
+    "aio_read",
+    "aio_write",
+    "clone",
+    "dlmopen",
+    "dlopen",
+    "getaddrinfo_a",
+    "lio_listio",
+    "mq_notify",
+    "pthread_create",
+    "thrd_create",
+    "timer_create",
+];
 const LIBRARY_FOLDERS: [&str; 4] = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64"];
 
 fn starts_threads(image: &Image, seen: &mut Vec<String>) -> bool {

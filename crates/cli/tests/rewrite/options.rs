@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::bench::{Bench, Ran, check, lancet};
+use crate::bench::{Bench, Ran, calls_of, check, lancet};
 use crate::exact::equals_callgrind;
 
 fn counting_with(bench: &Bench, program: &Path, name: &str, options: &[&str]) -> PathBuf {
@@ -24,6 +24,19 @@ fn counters_together_and_of_each_thread() {
             assert_eq!(bench.run(&out, &[]), expected, "{flags} {who}");
             assert!(equals_callgrind(&bench, &name, (&program, &[]), &program, None) > 200);
         }
+    }
+}
+
+/// The way from a function that is not edited to one that is changes no register.
+#[test]
+fn calls_from_functions_that_are_left_alone() {
+    let bench = Bench::new();
+    let program = bench.compile("gcc", &["held.c", "held.S"], "held", "-O2");
+    for who in ["together", "each", "atomic"] {
+        let name = format!("held.{who}");
+        let out = counting_with(&bench, &program, &name, &["--counters", who, "--functions", "^twice$"]);
+        assert_eq!(bench.run(&out, &[]), bench.run(&program, &[]), "{who}");
+        assert_eq!(calls_of(&bench.counted(&name), "twice"), 100, "{who}");
     }
 }
 

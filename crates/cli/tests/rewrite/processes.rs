@@ -115,6 +115,10 @@ fn threads() {
         assert_eq!(calls_of(&counted, "work"), 6 * 4 * 20_000, "{flags}");
         assert_eq!(calls_of(&counted, "run"), 6 * 4, "{flags}");
         assert_eq!(calls_of(&counted, "main"), 1, "{flags}");
+        // Rewritten again, it counts for both; that makes three runs.
+        let again = bench.behaves_the_same(&bench.path("threads.counting"), &[]);
+        assert_eq!(calls_of(&bench.counted_by("threads.counting.counting", &again), "work"), 0, "{flags}");
+        assert_eq!(calls_of(&bench.counted("threads.counting"), "work"), 3 * 6 * 4 * 20_000, "{flags}");
     }
 }
 

@@ -96,6 +96,9 @@ fn counts_that_cannot_be_kept() {
     let original = build(&bench);
     let program = bench.counting(&original, "ends.counting");
     let expected = bench.run(&original, &["exit"]);
+    let with_threads = bench.compile("gcc", &["threads.c"], "threads", "-O2 -pthread");
+    let threads = bench.counting(&with_threads, "threads.counting");
+    let expected_of_threads = bench.run(&with_threads, &[]);
     let (link, target) = (bench.path("link"), bench.path("target"));
     symlink(&target, &link).expect("a link");
     let other = bench.path("other");
@@ -119,6 +122,10 @@ fn counts_that_cannot_be_kept() {
         assert_eq!(ran.stderr.lines().count(), 1, "{}: {}", path.display(), ran.stderr);
         assert!(ran.stderr.starts_with("lancet: counts are not kept: "), "{}", ran.stderr);
         assert_eq!(Ran { stderr: String::new(), ..ran }, expected, "{}", path.display());
+        // One line, however many threads there are.
+        let ran = Ran::of(Command::new(&threads).env("LANCET_COUNTS", path));
+        assert_eq!(ran.stderr.lines().count(), 1, "{}: {}", path.display(), ran.stderr);
+        assert_eq!(Ran { stderr: String::new(), ..ran }, expected_of_threads, "{}", path.display());
     }
     assert!(!target.exists(), "counts went through a symbolic link");
     assert_eq!(fs::read_to_string(&other).expect("the file"), "somebody's own text");

@@ -13,7 +13,7 @@
 //! may overlap, and parts may lie anywhere.
 
 use lancet_isa::edit::{Counter, Edit, Free, Movable};
-use lancet_isa::{RegSet, Svma, Target, decode_one};
+use lancet_isa::{Flow, RegSet, Svma, Target, decode_one};
 
 use super::LayoutError;
 use super::fork::Forks;
@@ -49,6 +49,9 @@ pub(super) struct Around<'a> {
     pub counters: Counters,
     /// Where calls lead that may return in a new process.
     pub forks: &'a Forks,
+    /// Must a thread or process be noticed at the system call that makes it? The C library is part of the program, and
+    /// calls of its own are not seen to be what they are.
+    pub sees_system_calls: bool,
 }
 
 impl Around<'_> {
@@ -237,6 +240,7 @@ impl Maker<'_> {
         let padding =
             next.filter(|next| self.is_aligned_loop(*next)).map_or(code.len(), |_| padding_at_end(self, block, code));
         let single = self.has_points_at_instructions(block).then(|| self.around.program.live_before(self.func, id));
+        let system_calls = self.system_calls(block);
         let mut offset = 0;
         let mut index = 0;
         self.around.edit.walk(code, block.start, &mut |len, movable| {
@@ -248,10 +252,17 @@ impl Maker<'_> {
             }
             if is_last && offset >= padding {
                 self.go_on(id, next, at);
+            } else if is_last && system_calls.last() == Some(&at) {
+                self.copy(code, movable);
+                self.after_system_call(at + len as u64);
+                self.go_on(id, next, at);
             } else if is_last {
                 self.last(id, block, code, movable, next);
             } else if offset < padding {
                 self.copy(code, movable);
+                if system_calls.contains(&at) {
+                    self.after_system_call(at + len as u64);
+                }
                 if let Some(live) = &single {
                     let live = live.get(index + 1).copied().unwrap_or(RegSet::ALL);
                     self.at_instruction(Point::After(at), live, at + len as u64);
@@ -270,6 +281,23 @@ impl Maker<'_> {
         let begin = self.piece.new_label();
         self.piece.label(begin);
         self.add(point, live);
+        self.piece.old((next - self.old.start) as u32, begin);
+    }
+
+    /// The system calls in a block that may go on in a new thread or process.
+    fn system_calls(&self, block: &Block) -> Vec<Svma> {
+        if !self.around.sees_system_calls {
+            return Vec::new();
+        }
+        let insns = self.around.program.insns(block).into_iter();
+        insns.filter(|insn| insn.flow == Flow::System).map(|insn| insn.at).collect()
+    }
+
+    fn after_system_call(&mut self, next: Svma) {
+        let edit = self.around.edit;
+        let begin = self.piece.new_label();
+        self.piece.label(begin);
+        self.piece.code(|out| Some((edit.call(&[], out), Dest::Forked)));
         self.piece.old((next - self.old.start) as u32, begin);
     }
 

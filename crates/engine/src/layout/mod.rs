@@ -144,7 +144,8 @@ pub fn lay_out(
         code = CodeChunk { at: made.code_at, bytes: made.code, edit };
     }
     let payload = plan.payload().map(|module| Payload::reserve(module, &mut code));
-    let around = Around { program, edit, survey: frame.survey, plan, counters, forks: &forks };
+    let sees_system_calls = gates.is_some() && program.image().interpreter().is_none();
+    let around = Around { program, edit, survey: frame.survey, plan, counters, forks: &forks, sees_system_calls };
 
     let clones: Result<Vec<FuncClone>, LayoutError> =
         planned.par_iter().filter_map(|id| plan.of(*id).map(|plan| clone::make(&around, *id, plan))).collect();

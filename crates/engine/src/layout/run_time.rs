@@ -9,11 +9,15 @@
 
 use lancet_isa::Svma;
 use lancet_isa::edit::Edit;
-use lancet_isa::runtime::{HEADER_LEN, PATH_LEN, RunTimePlaces, SHARD_HEADER_LEN, Shard, WINDOW, WINDOW_LEN};
+use lancet_isa::runtime::{
+    HEADER_LEN, PATH_LEN, RunTimePlaces, SHARD_HEADER_LEN, STATE_LEN, Shard, WINDOW, WINDOW_LEN,
+};
 
 use super::clone::Counters;
 use super::patch::{Chunk, ChunkKind};
 use super::{Keep, LayoutError, PAGE, Sharing};
+
+const _: () = assert!(PATH_LEN + STATE_LEN <= PAGE);
 
 pub(super) struct Made {
     pub data: Chunk,

@@ -147,7 +147,7 @@ impl Edit for X86_64 {
     }
 
     fn gate_changes(&self) -> RegSet {
-        FACTS.flags.without(RegSet::of(Reg(super::facts::DF))).union(RegSet::of(Reg(11)))
+        FACTS.flags.without(RegSet::of(Reg(super::facts::DF)))
     }
 
     fn gate(&self, out: &mut Vec<u8>) -> [Field; 4] {
@@ -155,16 +155,21 @@ impl Edit for X86_64 {
         let mut state = with_field(out, &[0x48, 0x83, 0x3d], FieldKind::Far);
         out.push(0);
         state.origin += 1;
-        // je over the next three
-        out.extend([0x74, 24]);
+        // je over the next five
+        out.extend([0x74, 28]);
+        // push r11: a caller that knows this function may rely on any register that the function leaves alone.
+        push(11, out);
         // mov r11, fs:[0]: the thread's own pointer to itself
         out.extend([0x64, 0x4c, 0x8b, 0x1c, 0x25, 0, 0, 0, 0]);
         // cmp r11, gs:[...]
         out.extend([0x65, 0x4c, 0x3b, 0x1c, 0x25]);
         out.extend((WINDOW + SHARD_THREAD).to_le_bytes());
+        pop(11, out);
         let known = with_field(out, &[0x0f, 0x84], FieldKind::Far);
-        // lea r11, [target]
+        // push r11; lea r11, [target]; xchg [rsp], r11: the way on, on the stack
+        push(11, out);
         let later = with_field(out, &[0x4c, 0x8d, 0x1d], FieldKind::Far);
+        out.extend([0x4c, 0x87, 0x1c, 0x24]);
         [state, known, later, with_field(out, &[0xe9], FieldKind::Far)]
     }
 

@@ -14,16 +14,15 @@
 //! In a program with threads the main thread takes its shard at start-up, the others at a gate.
 
 use iced_x86::code_asm::{
-    CodeAssembler, CodeLabel, al, byte_ptr, cl, dword_ptr, eax, ecx, edi, edx, esi, ptr, qword_ptr, r8, r9, r9d, r10,
-    r10d, r11, r12, r12d, r13, r14, r14d, r15, rax, rbp, rbx, rcx, rdi, rdx, rsi, rsp,
+    CodeAssembler, CodeLabel, al, byte_ptr, eax, ecx, edi, edx, esi, ptr, qword_ptr, r8, r9, r9d, r10, r10d, r11, r12,
+    r12d, r13, r14, r14d, r15, rax, rbp, rbx, rcx, rdi, rdx, rsi, rsp,
 };
 use iced_x86::{BlockEncoderOptions, IcedError};
 
 use crate::addr::Svma;
-use crate::runtime::{
-    HEADER_LEN, IDENTITY_LEN, NAME_AT, PATH_LEN, RunTime, RunTimePlaces, SHARD_HEADER_LEN, SHARD_THREAD, Shard,
-    StartUp, VARIABLE, WINDOW,
-};
+use crate::runtime::{HEADER_LEN, PATH_LEN, RunTime, RunTimePlaces, SHARD_THREAD, Shard, StartUp, VARIABLE, WINDOW};
+
+mod file;
 
 mod call {
     //! Numbers of system calls.
@@ -47,9 +46,6 @@ mod call {
     pub const FALLOCATE: u32 = 285;
 }
 
-/// O_RDWR, O_CREAT, O_NONBLOCK (a pipe must not hang the program), O_NOFOLLOW, O_CLOEXEC.
-const OPEN_FLAGS: u32 = 0o2 | 0o100 | 0o4000 | 0o400_000 | 0o2_000_000;
-const OWNER_ONLY: u32 = 0o600;
 const READ_WRITE: u32 = 3;
 const MAP_SHARED: u32 = 1;
 const MAP_PRIVATE: u32 = 2;
@@ -57,25 +53,25 @@ const MAP_FIXED: u32 = 0x10;
 const MAP_ANONYMOUS: u32 = 0x20;
 const MAP_NORESERVE: u32 = 0x4000;
 const MAP_FIXED_NOREPLACE: u32 = 0x10_0000;
-const LOCK_EX: u32 = 2;
 const LOCK_UN: u32 = 8;
 const SIG_SETMASK: u32 = 2;
 const ARCH_SET_GS: u32 = 0x1001;
-/// In the state: memory is at the window; start-up has run; the last shard that a thread of this process took.
+const ARCH_SET_FS: u32 = 0x1002;
+const ARCH_GET_FS: u32 = 0x1003;
+/// In the state: memory is at the window; start-up has run; the last shard that a thread of this process took; whose
+/// process that is; counts are not kept; what stands for a thread's own memory while there is none.
 const WINDOW_MAPPED: i32 = 0;
 const STARTED: i32 = 8;
 const LAST_SHARD: i32 = 16;
+const PROCESS: i32 = 24;
+const FAILED: i32 = 32;
+const NO_THREAD: i32 = 40;
 /// In a shard: the one that was taken before.
 const BEFORE: i32 = 16;
 const ESRCH: i32 = -3;
-const EOPNOTSUPP: i32 = -95;
-/// `st_ino`, `st_mode`, `st_size` in `struct stat`, and its size.
+/// `st_ino` in `struct stat`, and its size.
 const ST_INO: i32 = 8;
-const ST_MODE: i32 = 24;
-const ST_SIZE: i32 = 48;
 const STAT_LEN: i32 = 144;
-const FORMAT_MASK: i32 = 0o170_000;
-const REGULAR_FILE: i32 = 0o100_000;
 /// The buffer below the frame pointer: the path, then a `struct stat` or what is read, then the pid namespace.
 const PATH_AT: i32 = -(PATH_LEN as i32) - 64;
 const STAT_AT: i32 = PATH_AT - STAT_LEN;
@@ -85,9 +81,6 @@ const FRAME: i32 = -MASK_AT + 64;
 
 const NAMESPACE: &[u8] = b"/proc/self/ns/pid\0";
 const LOST: &[u8] = b"lancet: counts are not kept: ";
-const CANNOT_OPEN: &[u8] = b": cannot be opened for writing\n";
-const NOT_A_FILE: &[u8] = b": not a regular file\n";
-const OTHERS: &[u8] = b": holds the counts of another program or rewrite; remove it or set LANCET_COUNTS\n";
 const NO_SPACE: &[u8] = b": no space, or cannot be mapped\n";
 const NO_WINDOW: &[u8] = b"lancet: something else is mapped at 0x70000000, where counters must be\n";
 const TOO_LONG: &[u8] = b"the path of the counts file is too long\n";
@@ -188,6 +181,10 @@ impl Writer {
         let mut forked = self.forked;
         self.asm.set_label(&mut forked)?;
         self.forked = forked;
+        let (mut parent, mut known, mut same) =
+            (self.asm.create_label(), self.asm.create_label(), self.asm.create_label());
+        self.asm.test(rax, rax)?;
+        self.asm.jnz(parent)?;
         // The red zone of the function that is being instrumented is not in use: it has just made a call.
         for reg in [rax, rcx, rdx, rsi, rdi, r8, r9, r10, r11, rbx, rbp] {
             self.asm.push(reg)?;
@@ -197,17 +194,48 @@ impl Writer {
         match self.places.shard {
             Shard::At(shard) => self.map_private(shard)?,
             Shard::PerThread => {
-                self.asm.mov(qword_ptr(rbx + self.distance_to(self.places.state) + LAST_SHARD), 0)?;
+                let state = self.distance_to(self.places.state);
+                self.system(call::GETTID)?;
+                self.asm.cmp(rax, qword_ptr(WINDOW).gs())?;
+                self.asm.je(known)?;
                 self.asm.xor(esi, esi)?;
                 self.set_base()?;
+                // A new process has a copy of the list of shards, not the shards.
+                self.system(call::GETPID)?;
+                self.asm.cmp(rax, qword_ptr(rbx + state + PROCESS))?;
+                self.asm.je(same)?;
+                self.asm.mov(qword_ptr(rbx + state + PROCESS), rax)?;
+                self.asm.mov(qword_ptr(rbx + state + LAST_SHARD), 0)?;
+                self.asm.set_label(&mut same)?;
+                self.asm.nop()?;
             }
         }
         self.asm.xor(edi, edi)?;
         self.asm.call(self.take)?;
+        self.asm.set_label(&mut known)?;
         for reg in [rbp, rbx, r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax] {
             self.asm.pop(reg)?;
         }
+        self.asm.set_label(&mut parent)?;
         self.asm.ret()
+    }
+
+    /// A static program sets up its threads' own memory by itself, some time after its start. Until then gates find the
+    /// address of that memory in a place of ours.
+    fn stand_in_for_thread(&mut self) -> Done {
+        let mut there = self.asm.create_label();
+        let place = self.distance_to(self.places.state) + NO_THREAD;
+        self.asm.lea(rsi, ptr(rbx + place))?;
+        self.asm.mov(edi, ARCH_GET_FS)?;
+        self.system(call::ARCH_PRCTL)?;
+        self.asm.cmp(qword_ptr(rbx + place), 0)?;
+        self.asm.jne(there)?;
+        self.asm.lea(rsi, ptr(rbx + place))?;
+        self.asm.mov(qword_ptr(rsi), rsi)?;
+        self.asm.mov(edi, ARCH_SET_FS)?;
+        self.system(call::ARCH_PRCTL)?;
+        self.asm.set_label(&mut there)?;
+        self.asm.nop()
     }
 
     /// Memory at the window, if there is none yet.
@@ -243,13 +271,13 @@ impl Writer {
         self.system(call::ARCH_PRCTL)
     }
 
-    /// Gates lead here, with the way on in r11.
+    /// Gates lead here, with the way on on the stack.
     fn in_new_thread(&mut self) -> Done {
         let mut new_thread = self.new_thread;
         self.asm.set_label(&mut new_thread)?;
         self.new_thread = new_thread;
         if self.places.shard != Shard::PerThread {
-            return self.asm.jmp(r11);
+            return self.asm.ret();
         }
         for reg in [rax, rcx, rdx, rsi, rdi, r8, r9, r10, r11, rbx, rbp] {
             self.asm.push(reg)?;
@@ -266,7 +294,9 @@ impl Writer {
         for reg in [rbp, rbx, r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax] {
             self.asm.pop(reg)?;
         }
-        self.asm.jmp(r11)
+        // No `ret`, which a shadow stack would take for an attack. No signal's handler writes to the red zone.
+        self.asm.lea(rsp, ptr(rsp + 8))?;
+        self.asm.jmp(qword_ptr(rsp - 8))
     }
 
     fn map_private(&mut self, shard: Svma) -> Done {
@@ -318,13 +348,15 @@ impl Writer {
         let (lost, too_long) = (self.text(LOST), self.text(TOO_LONG));
         self.print(lost, LOST.len())?;
         self.print(too_long, TOO_LONG.len())?;
-        self.asm.pop(rbp)?;
-        self.asm.pop(rbx)?;
-        self.asm.ret()?;
+        self.asm.mov(qword_ptr(rbx + self.distance_to(self.places.state) + FAILED), 1)?;
         self.asm.set_label(&mut done)?;
         if self.places.shard == Shard::PerThread {
+            let state = self.distance_to(self.places.state);
+            self.stand_in_for_thread()?;
             self.map_window()?;
-            self.asm.mov(qword_ptr(rbx + self.distance_to(self.places.state) + STARTED), 1)?;
+            self.system(call::GETPID)?;
+            self.asm.mov(qword_ptr(rbx + state + PROCESS), rax)?;
+            self.asm.mov(qword_ptr(rbx + state + STARTED), 1)?;
         }
         self.asm.mov(edi, 1u32)?;
         self.asm.call(self.take)?;
@@ -350,9 +382,14 @@ impl Writer {
         self.asm.lea(rsi, ptr(rbp + MASK_AT))?;
         self.asm.lea(rdx, ptr(rbp + (MASK_AT - 8)))?;
         self.set_mask()?;
+        let (mut failed, mut out, mut search, mut append, mut taken) = self.labels5();
+        let (mut own, mut uncounted) = (self.asm.create_label(), self.asm.create_label());
+        self.asm.mov(qword_ptr(rbp + SPACE_AT), 0)?;
+        let has_failed = self.distance_to(self.places.state) + FAILED;
+        self.asm.cmp(qword_ptr(rbx + has_failed), 0)?;
+        self.asm.jne(uncounted)?;
         self.system(call::GETPID)?;
         self.asm.mov(r13, rax)?;
-        let (mut failed, mut out, mut search, mut append, mut taken) = self.labels5();
         self.expand_path(failed)?;
         self.open(failed)?;
         self.check_header(failed)?;
@@ -364,7 +401,6 @@ impl Writer {
 
         // rsp is below the buffer; the namespace that process ids are of:
         let namespace = self.text(NAMESPACE);
-        self.asm.mov(qword_ptr(rbp + SPACE_AT), 0)?;
         self.asm.lea(rdi, ptr(namespace))?;
         self.asm.lea(rsi, ptr(rbp + STAT_AT))?;
         self.system(call::STAT)?;
@@ -412,6 +448,7 @@ impl Writer {
         })?;
         self.asm.test(rax, rax)?;
         self.asm.js(no_space)?;
+        self.asm.set_label(&mut own)?;
         self.asm.mov(qword_ptr(rax), r13)?;
         self.asm.mov(rcx, qword_ptr(rbp + SPACE_AT))?;
         self.asm.mov(qword_ptr(rax + 8), rcx)?;
@@ -430,6 +467,12 @@ impl Writer {
         self.asm.mov(edx, NO_SPACE.len() as u32)?;
         self.asm.set_label(&mut failed)?;
         self.complain()?;
+        self.asm.mov(qword_ptr(rbx + has_failed), 1)?;
+        self.asm.set_label(&mut uncounted)?;
+        match self.places.shard {
+            Shard::PerThread => self.count_for_nobody(own, out)?,
+            Shard::At(_) => self.asm.nop()?,
+        }
         self.asm.set_label(&mut out)?;
         let mut no_file = self.asm.create_label();
         self.asm.test(r14, r14)?;
@@ -477,6 +520,9 @@ impl Writer {
         self.asm.test(r12, r12)?;
         self.asm.jz(none)?;
         self.asm.mov(rdi, qword_ptr(r12))?;
+        // Its own: the thread's memory has moved, as it does when a static program sets it up.
+        self.asm.cmp(rdi, r13)?;
+        self.asm.je(gone)?;
         self.asm.xor(esi, esi)?;
         self.system(call::KILL)?;
         self.asm.cmp(rax, ESRCH)?;
@@ -492,253 +538,20 @@ impl Writer {
         self.asm.nop()
     }
 
-    /// The path into the buffer, with the process id for each `%p` and the program's own digits for each `%n`.
-    fn expand_path(&mut self, failed: CodeLabel) -> Done {
-        let (mut next, mut plain, mut digits, mut put, mut fits) = self.labels5();
-        self.asm.lea(rsi, ptr(rbx + self.distance_to(self.places.path)))?;
-        self.asm.lea(rdi, ptr(rbp + PATH_AT))?;
-        self.asm.lea(r8, ptr(rbp + (PATH_AT + PATH_LEN as i32 - 24)))?;
-        self.asm.set_label(&mut next)?;
-        self.asm.cmp(rdi, r8)?;
-        self.asm.jb(fits)?;
-        let text = self.text(TOO_LONG);
-        self.asm.mov(byte_ptr(rbp + PATH_AT), 0)?;
-        self.asm.lea(rsi, ptr(text))?;
-        self.asm.mov(edx, TOO_LONG.len() as u32)?;
-        self.asm.jmp(failed)?;
-        self.asm.set_label(&mut fits)?;
-        self.asm.lodsb()?;
-        self.asm.cmp(al, i32::from(b'%'))?;
-        self.asm.jne(plain)?;
-        let (mut no_pid, mut hex, mut decimal) =
-            (self.asm.create_label(), self.asm.create_label(), self.asm.create_label());
-        self.asm.cmp(byte_ptr(rsi), i32::from(b'p'))?;
-        self.asm.jne(no_pid)?;
-        self.asm.inc(rsi)?;
-        // Digits, last one first, on the stack.
-        self.asm.mov(rax, r13)?;
-        self.asm.mov(r9d, 10u32)?;
-        self.asm.xor(ecx, ecx)?;
-        self.asm.set_label(&mut digits)?;
-        self.asm.xor(edx, edx)?;
-        self.asm.div(r9)?;
-        self.asm.add(edx, u32::from(b'0') as i32)?;
-        self.asm.push(rdx)?;
-        self.asm.inc(ecx)?;
-        self.asm.test(rax, rax)?;
-        self.asm.jnz(digits)?;
-        self.asm.set_label(&mut put)?;
-        self.asm.pop(rax)?;
-        self.asm.stosb()?;
-        self.asm.dec(ecx)?;
-        self.asm.jnz(put)?;
-        self.asm.jmp(next)?;
-        self.asm.set_label(&mut no_pid)?;
-        self.asm.cmp(byte_ptr(rsi), i32::from(b'n'))?;
-        self.asm.jne(plain)?;
-        self.asm.inc(rsi)?;
-        self.asm.mov(rdx, qword_ptr(rbx + self.distance_to(self.places.header + NAME_AT)))?;
-        self.asm.mov(ecx, 16u32)?;
-        self.asm.set_label(&mut hex)?;
-        self.asm.rol(rdx, 4)?;
-        self.asm.mov(eax, edx)?;
-        self.asm.and(eax, 15)?;
-        self.asm.cmp(al, 10)?;
-        self.asm.jb(decimal)?;
-        self.asm.add(al, i32::from(b'a' - b'0' - 10))?;
-        self.asm.set_label(&mut decimal)?;
-        self.asm.add(al, i32::from(b'0'))?;
-        self.asm.stosb()?;
-        self.asm.dec(ecx)?;
-        self.asm.jnz(hex)?;
-        self.asm.jmp(next)?;
-        self.asm.set_label(&mut plain)?;
-        self.asm.stosb()?;
-        self.asm.test(al, al)?;
-        self.asm.jnz(next)
-    }
-
-    /// The file in r14, locked; its size in r15.
-    fn open(&mut self, failed: CodeLabel) -> Done {
-        let (mut opened, mut regular) = (self.asm.create_label(), self.asm.create_label());
-        self.asm.lea(rdi, ptr(rbp + PATH_AT))?;
-        self.asm.mov(esi, OPEN_FLAGS)?;
-        self.asm.mov(edx, OWNER_ONLY)?;
-        self.system(call::OPEN)?;
-        self.asm.mov(r14, rax)?;
-        self.asm.test(rax, rax)?;
-        self.asm.jns(opened)?;
-        let text = self.text(CANNOT_OPEN);
-        self.asm.lea(rsi, ptr(text))?;
-        self.asm.mov(edx, CANNOT_OPEN.len() as u32)?;
-        self.asm.jmp(failed)?;
-        self.asm.set_label(&mut opened)?;
-        self.asm.mov(rdi, r14)?;
-        self.asm.mov(esi, LOCK_EX)?;
-        self.system(call::FLOCK)?;
-        self.asm.mov(rdi, r14)?;
-        self.asm.lea(rsi, ptr(rbp + STAT_AT))?;
-        self.system(call::FSTAT)?;
-        self.asm.mov(r15, qword_ptr(rbp + STAT_AT + ST_SIZE))?;
-        self.asm.mov(eax, dword_ptr(rbp + STAT_AT + ST_MODE))?;
-        self.asm.and(eax, FORMAT_MASK)?;
-        self.asm.cmp(eax, REGULAR_FILE)?;
-        self.asm.je(regular)?;
-        let text = self.text(NOT_A_FILE);
-        self.asm.lea(rsi, ptr(text))?;
-        self.asm.mov(edx, NOT_A_FILE.len() as u32)?;
-        self.asm.jmp(failed)?;
-        self.asm.set_label(&mut regular)?;
-        self.asm.nop()
-    }
-
-    /// Writes the header of an empty file; otherwise it must be ours.
-    fn check_header(&mut self, failed: CodeLabel) -> Done {
-        let (mut compare, mut others, mut no_space, mut done, mut again) = self.labels5();
-        self.asm.test(r15, r15)?;
-        self.asm.jnz(compare)?;
-        self.asm.xor(r12d, r12d)?;
-        self.asm.mov(r10d, HEADER_LEN as u32)?;
-        self.grow()?;
-        self.asm.test(rax, rax)?;
-        self.asm.js(no_space)?;
-        self.asm.mov(rdi, r14)?;
-        self.asm.lea(rsi, ptr(rbx + self.distance_to(self.places.header)))?;
-        self.asm.mov(edx, HEADER_LEN as u32)?;
-        self.asm.xor(r10d, r10d)?;
-        self.system(call::PWRITE64)?;
-        self.asm.mov(r15, HEADER_LEN)?;
-        self.asm.cmp(rax, r15)?;
-        self.asm.je(done)?;
-        self.asm.set_label(&mut no_space)?;
-        let text = self.text(NO_SPACE);
-        self.asm.lea(rsi, ptr(text))?;
-        self.asm.mov(edx, NO_SPACE.len() as u32)?;
-        self.asm.jmp(failed)?;
-        self.asm.set_label(&mut others)?;
-        let text = self.text(OTHERS);
-        self.asm.lea(rsi, ptr(text))?;
-        self.asm.mov(edx, OTHERS.len() as u32)?;
-        self.asm.jmp(failed)?;
-        self.asm.set_label(&mut compare)?;
-        self.asm.xor(r12d, r12d)?;
-        self.pread(STAT_AT, IDENTITY_LEN as u32)?;
-        self.asm.cmp(rax, IDENTITY_LEN as i32)?;
-        self.asm.jne(others)?;
-        self.asm.lea(rsi, ptr(rbp + STAT_AT))?;
-        self.asm.lea(rdi, ptr(rbx + self.distance_to(self.places.header)))?;
-        self.asm.mov(ecx, IDENTITY_LEN as u32)?;
-        self.asm.set_label(&mut again)?;
-        self.asm.lodsb()?;
-        self.asm.cmp(al, byte_ptr(rdi))?;
-        self.asm.jne(others)?;
-        self.asm.inc(rdi)?;
-        self.asm.dec(ecx)?;
-        self.asm.jnz(again)?;
-        self.asm.set_label(&mut done)?;
-        self.asm.nop()
-    }
-
-    /// Makes room for r10 bytes at r12: really, so that a full disk shows now and not as a fault later.
-    fn grow(&mut self) -> Done {
-        let mut done = self.asm.create_label();
-        self.asm.mov(rdi, r14)?;
-        self.asm.xor(esi, esi)?;
-        self.asm.mov(rdx, r12)?;
-        self.system(call::FALLOCATE)?;
-        self.asm.cmp(rax, EOPNOTSUPP)?;
-        self.asm.jne(done)?;
-        self.asm.mov(rdi, r14)?;
-        self.asm.lea(rsi, ptr(r12 + r10))?;
-        self.system(call::FTRUNCATE)?;
-        self.asm.set_label(&mut done)?;
-        self.asm.nop()
-    }
-
-    /// Maps the shard at r12 in the file, there or anywhere; the address is in rax.
-    fn map(&mut self, at: Option<Svma>) -> Done {
-        match at {
-            Some(at) => self.asm.lea(rdi, ptr(rbx + self.distance_to(at)))?,
-            None => self.asm.xor(edi, edi)?,
-        }
-        let flags = if at.is_some() { MAP_FIXED } else { 0 };
+    /// Without a file, a thread counts in memory that nobody reads, so that gates let it through.
+    fn count_for_nobody(&mut self, own: CodeLabel, out: CodeLabel) -> Done {
+        self.system(call::GETTID)?;
+        self.asm.mov(r13, rax)?;
+        self.take_over(out)?;
+        self.asm.xor(edi, edi)?;
         self.asm.mov(rsi, self.places.shard_len)?;
         self.asm.mov(edx, READ_WRITE)?;
-        self.asm.mov(r10d, MAP_SHARED | flags)?;
-        self.asm.mov(r8, r14)?;
-        self.asm.mov(r9, r12)?;
-        self.system(call::MMAP)
-    }
-
-    /// Code may have run before this did: what it counted is added to the shard in the file.
-    fn add_early_counts(&mut self, failed: CodeLabel) -> Done {
-        let (mut again, mut done) = (self.asm.create_label(), self.asm.create_label());
-        self.asm.cmp(qword_ptr(rbp), 0)?;
-        self.asm.je(done)?;
-        self.map(None)?;
+        self.asm.mov(r10d, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)?;
+        self.asm.mov(r8, -1i64)?;
+        self.asm.xor(r9d, r9d)?;
+        self.system(call::MMAP)?;
         self.asm.test(rax, rax)?;
-        self.asm.js(failed)?;
-        self.asm.mov(rdi, rax)?;
-        match self.places.shard {
-            Shard::At(shard) => self.asm.lea(rsi, ptr(rbx + self.distance_to(shard)))?,
-            Shard::PerThread => self.asm.mov(esi, WINDOW)?,
-        }
-        self.asm.mov(rcx, SHARD_HEADER_LEN)?;
-        self.asm.mov(rdx, self.places.shard_len)?;
-        self.asm.set_label(&mut again)?;
-        self.asm.mov(rax, qword_ptr(rsi + rcx))?;
-        // Most are zero, and a page that is not written to costs nothing.
-        let mut zero = self.asm.create_label();
-        self.asm.test(rax, rax)?;
-        self.asm.jz(zero)?;
-        self.asm.add(qword_ptr(rdi + rcx), rax)?;
-        self.asm.set_label(&mut zero)?;
-        self.asm.add(rcx, 8)?;
-        self.asm.cmp(rcx, rdx)?;
-        self.asm.jb(again)?;
-        self.asm.mov(rsi, rdx)?;
-        self.system(call::MUNMAP)?;
-        self.asm.set_label(&mut done)?;
-        self.asm.nop()
-    }
-
-    fn pread(&mut self, at: i32, len: u32) -> Done {
-        self.asm.mov(rdi, r14)?;
-        self.asm.lea(rsi, ptr(rbp + at))?;
-        self.asm.mov(edx, len)?;
-        self.asm.mov(r10, r12)?;
-        self.system(call::PREAD64)
-    }
-
-    fn print(&mut self, text: CodeLabel, len: usize) -> Done {
-        self.asm.mov(edi, 2u32)?;
-        self.asm.lea(rsi, ptr(text))?;
-        self.asm.mov(edx, len as u32)?;
-        self.system(call::WRITE)
-    }
-
-    /// Says that counts are lost, which file it is about, and the text in rsi of the length in edx.
-    fn complain(&mut self) -> Done {
-        let (mut again, mut end) = (self.asm.create_label(), self.asm.create_label());
-        self.asm.mov(r12, rsi)?;
-        self.asm.mov(r13, rdx)?;
-        let lost = self.text(LOST);
-        self.print(lost, LOST.len())?;
-        self.asm.lea(rsi, ptr(rbp + PATH_AT))?;
-        self.asm.xor(edx, edx)?;
-        self.asm.set_label(&mut again)?;
-        self.asm.mov(cl, byte_ptr(rsi + rdx))?;
-        self.asm.test(cl, cl)?;
-        self.asm.jz(end)?;
-        self.asm.inc(rdx)?;
-        self.asm.jmp(again)?;
-        self.asm.set_label(&mut end)?;
-        self.asm.mov(edi, 2u32)?;
-        self.system(call::WRITE)?;
-        self.asm.mov(edi, 2u32)?;
-        self.asm.mov(rsi, r12)?;
-        self.asm.mov(rdx, r13)?;
-        self.system(call::WRITE)
+        self.asm.jns(own)
     }
 
     fn labels5(&mut self) -> (CodeLabel, CodeLabel, CodeLabel, CodeLabel, CodeLabel) {
