@@ -42,6 +42,11 @@ impl BlockCounts {
     }
 }
 
+/// Bytes of new code.
+fn clones_size(layout: &Layout) -> u64 {
+    layout.patch.chunks.iter().map(|chunk| chunk.bytes.len() as u64).sum()
+}
+
 const POLL: Duration = Duration::from_millis(2);
 /// So long calls that are under way when counting ends are waited for. Some may never return.
 const LAST_CALLS: Duration = Duration::from_millis(200);
@@ -61,7 +66,9 @@ impl Live {
         }
         let (plan, blocks) = self.plan(functions);
         let (near, bias) = (self.entry(first), self.object(first).bias);
-        let (code, counters) = self.counting_room(functions, near, blocks)?;
+        // How long the clones are depends little on where they are: lay out twice, the second time for good.
+        let draft = self.lay_out(first, functions, &plan, near, near)?;
+        let (code, counters) = self.counting_room(functions, near, clones_size(&draft), blocks)?;
         let layout = self.lay_out(first, functions, &plan, code, counters)?;
         for chunk in &layout.patch.chunks {
             self.target.memory().write(Avma(chunk.at.0.wrapping_add(bias)), &chunk.bytes)?;
@@ -109,16 +116,19 @@ impl Live {
     }
 
     /// Pages for the clones, and for the counters behind them; the same for the same functions.
-    fn counting_room(&mut self, functions: &[Found], near: Avma, blocks: u64) -> Result<(Avma, Avma), Error> {
-        let size: u64 = functions.iter().map(|found| self.func(*found).size()).sum();
+    fn counting_room(
+        &mut self,
+        functions: &[Found],
+        near: Avma,
+        size: u64,
+        blocks: u64,
+    ) -> Result<(Avma, Avma), Error> {
         let entries: Vec<String> = functions.iter().map(|found| self.entry(*found).to_string()).collect();
         let key = format!("counting {}", entries.join(" "));
-        // A clone with its counters and tables is a few times as large as what it was made of.
-        let code_size = layout::PAGE * (16 * size + 128 * blocks).div_ceil(layout::PAGE) + layout::PAGE;
         if let Some((code, len)) = self.target.placed(&key) {
             return Ok((code, code + len));
         }
-        let room = self.target.reserve_apart(near, code_size, blocks * 8)?;
+        let room = self.target.reserve_apart(near, size + layout::PAGE, blocks * 8)?;
         self.target.remember(key, room.code, room.data - room.code)?;
         Ok((room.code, room.data))
     }
