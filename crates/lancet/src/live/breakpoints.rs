@@ -138,8 +138,12 @@ impl Live {
     }
 
     fn inject(&mut self, places: &[Place], set: &mut Set) -> Result<(), Error> {
-        let mut functions: Vec<Found> = places.iter().filter_map(|place| place.function()).collect();
-        functions.dedup();
+        let mut functions: Vec<Found> = Vec::new();
+        for found in places.iter().filter_map(|place| place.function()) {
+            if !functions.contains(&found) {
+                functions.push(found);
+            }
+        }
         let Some(first) = functions.first() else { return Ok(()) };
         let near = self.entry(*first);
         let slot = Slot::new(self.target.reserve(near, 0, Slot::SIZE)?.data);
