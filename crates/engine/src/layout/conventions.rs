@@ -20,14 +20,6 @@ pub(super) fn kept(program: &Program) -> Vec<RegSet> {
     kept
 }
 
-/// By function: registers and flags that callers read behind it though the convention lets it change them, because they
-/// have seen that it does not.
-pub fn read_behind_calls(program: &Program) -> Vec<RegSet> {
-    let mut links = Links::of(program);
-    links.read_after_return();
-    links.exit
-}
-
 struct Call {
     caller: usize,
     callee: usize,

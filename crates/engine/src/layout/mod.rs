@@ -31,7 +31,6 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 pub use clone::Counters;
-pub use conventions::read_behind_calls;
 pub use map::{Aside, MovedPiece, Span};
 pub use patch::{Chunk, ChunkKind, NewSection, NewSymbol, Overwrite, Patch, Repoint};
 pub use run_time::shard_len;

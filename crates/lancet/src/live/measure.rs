@@ -64,24 +64,39 @@ impl Measured {
         sorted.get(sorted.len() / 2).copied()
     }
 
-    /// Calls are long enough for the clock.
-    pub fn can_be_timed(&self) -> bool {
-        self.median().is_some_and(|time| time >= LEAST_READINGS * self.resolution)
-    }
-
-    /// Instructions per cycle by exact counts and the calibrated clock, where both are known.
-    pub fn ipc(&self) -> Option<f64> {
-        match self.instructions {
-            Instructions::Counted { calls, total } if calls > 0 && self.can_be_timed() => {
-                Some(total as f64 / calls as f64 / self.cycles()?)
-            }
-            _ => None,
+    /// Instructions per cycle by exact counts and the calibrated clock, or why that is not known. Times and counts are of
+    /// different calls, so calls must be alike, or so many that their mean is known.
+    pub fn ipc(&self) -> Result<f64, String> {
+        let per_call = match &self.instructions {
+            Instructions::Counted { calls, total } if *calls > 0 => *total as f64 / *calls as f64,
+            Instructions::Counted { .. } => return Err("no call while instructions were counted".into()),
+            Instructions::Unknown(why) => return Err(why.clone()),
+        };
+        let mut sorted = self.times.clone();
+        sorted.sort_by(f64::total_cmp);
+        let at = |part: f64| sorted.get(((sorted.len() - 1) as f64 * part) as usize).copied().unwrap_or(0.0);
+        if sorted.is_empty() || at(0.5) < LEAST_READINGS * self.resolution {
+            return Err(format!("calls are too short for a clock that tells {:.0} ns apart", self.resolution));
         }
+        if at(0.9) <= ALIKE * at(0.1) {
+            return Ok(per_call / (at(0.5) * self.clock));
+        }
+        let count = sorted.len() as f64;
+        let mean = sorted.iter().sum::<f64>() / count;
+        let variance = sorted.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / (count - 1.0).max(1.0);
+        if (variance / count).sqrt() > MOST_DOUBT * mean {
+            return Err(format!("calls differ too much ({:.0} to {:.0} ns) for so few", at(0.1), at(0.9)));
+        }
+        Ok(per_call / (mean * self.clock))
     }
 }
 
 /// A time of fewer readings of the clock is mostly that of the readings.
 const LEAST_READINGS: f64 = 10.0;
+/// Calls are alike if of ten the second longest takes at most so many times what the second shortest takes.
+const ALIKE: f64 = 1.2;
+/// The standard error of a mean that is still a result.
+const MOST_DOUBT: f64 = 0.05;
 /// Fewer samples say nothing.
 const LEAST_SAMPLES: u64 = 30;
 /// A sample for so many cycles or instructions, for so long.

@@ -7,8 +7,8 @@
 
 use std::ops::ControlFlow;
 
-use lancet_engine::layout::read_behind_calls;
 use lancet_engine::load::{Export, Module};
+use lancet_engine::program::relied_on;
 use lancet_isa::{Flow, Isa, RegSet, Svma};
 
 use super::{Found, Live};
@@ -18,13 +18,15 @@ impl Live {
     pub(super) fn refuse_if_relied(&self, found: Found, module: &Module, export: &Export) -> Result<(), Error> {
         let program = &self.object(found).program;
         let isa = program.image().isa();
-        let relied = read_behind_calls(program)[found.id.0 as usize];
+        let relied = relied_on(program, found.id);
         let lost = relied & changes(isa, module.code_of(export));
         if lost.is_empty() {
             return Ok(());
         }
         let names: Vec<&str> = lost.iter().map(|reg| isa.facts().reg_name(reg)).collect();
-        let options: Vec<String> = names.iter().map(|name| format!("-fcall-saved-{name}")).collect();
+        // All that they rely on: other code would change others.
+        let general = (relied & isa.facts().general).iter();
+        let options: Vec<String> = general.map(|reg| format!("-fcall-saved-{}", isa.facts().reg_name(reg))).collect();
         let why = format!(
             "its callers know that it leaves {} alone, and the new code does not; compile that with {}",
             names.join(", "),

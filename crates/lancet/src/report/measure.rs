@@ -79,7 +79,7 @@ pub fn measure(pid: u32, measured: &Measured) -> MeasureReport {
         Instructions::Unknown(why) => (None, Some(why.clone())),
     };
     let by_counters = measured.counters.and_then(Counters::ipc);
-    let too_short = !measured.can_be_timed();
+    let calibrated = measured.ipc();
     MeasureReport {
         pid,
         function: measured.function.clone(),
@@ -89,10 +89,9 @@ pub fn measure(pid: u32, measured: &Measured) -> MeasureReport {
         instructions,
         instructions_unknown: unknown,
         cycles: measured.cycles(),
-        ipc: by_counters.or(measured.ipc()),
+        ipc: by_counters.or(calibrated.as_ref().ok().copied()),
         ipc_by: if by_counters.is_some() { "pmu" } else { "calibrated" },
-        ipc_unknown: (by_counters.is_none() && too_short)
-            .then(|| format!("calls are too short for a clock that tells {:.0} ns apart", measured.resolution)),
+        ipc_unknown: if by_counters.is_some() { None } else { calibrated.err() },
         clock: measured.clock,
     }
 }
