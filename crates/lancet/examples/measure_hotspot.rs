@@ -23,8 +23,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{time:.0} ns, {:.0} cycles", time * measured.clock);
     }
     match measured.ipc() {
-        Some(ipc) => println!("ipc (calibrated) = {ipc:.6}"),
-        None => println!("ipc not known: {:?}", measured.instructions),
+        Ok(ipc) => println!("ipc (calibrated) = {ipc:.6}"),
+        Err(why) => println!("ipc not known: {why}"),
     }
     Ok(())
 }

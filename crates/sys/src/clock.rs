@@ -39,6 +39,16 @@ pub fn reading_ticks() -> u64 {
     (0..TRIES).map(|_| one()).min().unwrap_or(0)
 }
 
+/// The least by which two readings differ if they differ at all: some processors let the counter go in steps.
+pub fn step_ticks() -> u64 {
+    let mut last = ticks();
+    let steps = std::iter::repeat_with(|| {
+        let now = ticks();
+        std::mem::replace(&mut last, now).abs_diff(now)
+    });
+    steps.filter(|step| *step > 0).take(TRIES).min().unwrap_or(1)
+}
+
 fn chain_ticks() -> u64 {
     let begin = ticks();
     // SAFETY: only the two registers that are named change, and flags.

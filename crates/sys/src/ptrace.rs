@@ -42,6 +42,11 @@ pub fn seize(thread: u32) -> io::Result<()> {
     request(libc::PTRACE_SEIZE, thread, libc::PTRACE_O_TRACESYSGOOD.into())
 }
 
+/// The same, and threads that it makes are under control from their first moment, too.
+pub fn seize_with_new_threads(thread: u32) -> io::Result<()> {
+    request(libc::PTRACE_SEIZE, thread, (libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACECLONE).into())
+}
+
 /// Asks a seized thread to stop; [`wait`] tells when it did.
 pub fn interrupt(thread: u32) -> io::Result<()> {
     request(libc::PTRACE_INTERRUPT, thread, 0)
@@ -83,31 +88,26 @@ pub fn set_registers(thread: u32, registers: &Registers) -> io::Result<()> {
 
 /// Waits for one thread.
 pub fn wait(thread: u32) -> io::Result<Status> {
-    let reported = wait_for(thread.cast_signed(), libc::__WALL)?;
-    Ok(reported.map_or(Status::Gone, |(_, status)| status))
+    Ok(wait_for(thread, libc::__WALL)?.unwrap_or(Status::Gone))
 }
 
-/// Waits until one of the threads under control has something to tell; `None` if there are none.
-pub fn wait_any() -> io::Result<Option<(u32, Status)>> {
-    wait_for(-1, libc::__WALL)
+/// What a thread has to tell, if it has already.
+pub fn poll(thread: u32) -> io::Result<Option<Status>> {
+    wait_for(thread, libc::__WALL | libc::WNOHANG)
 }
 
-/// The next thread that has something to tell, if there is one already.
-pub fn poll_any() -> io::Result<Option<(u32, Status)>> {
-    wait_for(-1, libc::__WALL | libc::WNOHANG)
-}
-
-fn wait_for(thread: i32, options: i32) -> io::Result<Option<(u32, Status)>> {
+/// What one thread has to tell; `None` if that is nothing yet, and the call shall not wait.
+fn wait_for(thread: u32, options: i32) -> io::Result<Option<Status>> {
     loop {
         let mut status = 0;
         // SAFETY: the kernel writes one `int` to `status`.
-        let found = unsafe { libc::waitpid(thread, &raw mut status, options) };
+        let found = unsafe { libc::waitpid(thread.cast_signed(), &raw mut status, options) };
         match (found, io::Error::last_os_error()) {
             (0, _) => return Ok(None),
-            (1.., _) => return Ok(Some((found.cast_unsigned(), meaning(status)))),
+            (1.., _) => return Ok(Some(meaning(status))),
             (_, error) => match error.raw_os_error() {
                 Some(libc::EINTR) => {}
-                Some(libc::ECHILD) => return Ok(None),
+                Some(libc::ECHILD) => return Ok(Some(Status::Gone)),
                 _ => return Err(error),
             },
         }

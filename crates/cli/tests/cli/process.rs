@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
+use crate::live::wait_until_started;
 use crate::{json, lancet, lancet_line, sample_folder};
 
 /// The sample program, waiting for input.
@@ -14,10 +15,7 @@ impl Running {
         let child =
             Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the sample runs");
         let running = Running(child);
-        // Once it sleeps it is past the loader, and reads.
-        while running.state() != "S" {
-            std::thread::yield_now();
-        }
+        wait_until_started(running.0.id());
         running
     }
 

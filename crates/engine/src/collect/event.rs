@@ -71,13 +71,15 @@ impl EventName {
 
     /// Cycles where the machine counts them, else the CPU's clock.
     pub fn default_here() -> EventName {
-        let named = |name: &str| EventName::parse(name);
-        let cycles = named("cycles").ok().filter(|event| {
-            let watch = Watch { thread: Some(0), cpu: None, inherit: false, kernel: false, from_exec: false };
-            Event::counter(event.code, watch).is_ok()
-        });
+        let cycles = EventName::parse("cycles").ok().filter(EventName::is_counted_here);
         let clock = EventName { name: "cpu-clock".into(), code: EventCode { kind: SOFTWARE, config: 0 } };
         cycles.unwrap_or(clock)
+    }
+
+    /// This machine, and whoever it belongs to, can count it.
+    pub fn is_counted_here(&self) -> bool {
+        let watch = Watch { thread: Some(0), cpu: None, inherit: false, kernel: false, from_exec: false };
+        Event::counter(self.code, watch).is_ok()
     }
 
     /// What is counted are nanoseconds.

@@ -178,7 +178,9 @@ pub fn lay_out(
     let mut sections = vec![(".lancet.text", Part { start: code.at, end: code.end() })];
 
     let tables_at = code.aligned_end();
-    if let Some(tables) = unwind::tables(program.image(), &layout.pieces, tables_at)? {
+    // In a process nobody would find new tables: its unwinder was told long ago where they are.
+    let is_file = frame.counters.is_none();
+    if is_file && let Some(tables) = unwind::tables(program.image(), &layout.pieces, tables_at)? {
         code.put(tables_at, &tables.bytes);
         sections.push((".gcc_except_table", tables.lsdas));
         sections.push((".eh_frame", tables.eh_frame));

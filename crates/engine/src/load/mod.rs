@@ -109,6 +109,15 @@ impl Module {
         &self.name
     }
 
+    /// The code of a function, before anything is filled in. If its size is not known, all code that follows.
+    pub fn code_of(&self, export: &Export) -> &[u8] {
+        let code = self.layout.code.get(export.offset as usize..).unwrap_or_default();
+        match export.size {
+            0 => code,
+            size => code.get(..size as usize).unwrap_or(code),
+        }
+    }
+
     /// Bytes for code and for data.
     pub fn size(&self) -> (u64, u64) {
         let extra = relocate::extra_bytes(&self.fixups);

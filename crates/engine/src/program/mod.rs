@@ -25,6 +25,7 @@ pub mod liveness;
 pub mod loops;
 mod noreturn;
 mod region;
+mod relied;
 mod seeds;
 
 use std::ops::ControlFlow;
@@ -35,6 +36,7 @@ use lancet_isa::{Insn, RegSet, Svma};
 pub use func::{Block, BlockId, Call, Edge, EdgeId, EdgeKind, Exit, ExitKind, FoundBy, Func, FuncId, Part, Problem};
 pub use jump_tables::{Bound, JumpTable};
 pub use loops::{Loop, LoopForest, LoopId};
+pub use relied::relied_on;
 
 use crate::image::Image;
 

@@ -6,12 +6,11 @@
 
 use std::time::{Duration, Instant};
 
-use lancet_engine::layout::{self, Frame, Layout, Survey};
 use lancet_engine::plan::{Plan, Point};
-use lancet_engine::program::{BlockId, Exit, ExitKind, Func, FuncId};
-use lancet_isa::{Avma, Svma};
+use lancet_engine::program::{BlockId, Exit, ExitKind, Func};
+use lancet_isa::Avma;
 
-use super::{Change, Found, Live, Overwrite};
+use super::{Found, Live};
 use crate::Error;
 
 /// How often the blocks of a function ran.
@@ -42,56 +41,76 @@ impl BlockCounts {
     }
 }
 
+/// Functions of one object, and where their counters are.
+struct Group {
+    functions: Vec<Found>,
+    counters: Avma,
+}
+
 const POLL: Duration = Duration::from_millis(2);
 /// So long calls that are under way when counting ends are waited for. Some may never return.
 const LAST_CALLS: Duration = Duration::from_millis(200);
 
 impl Live {
-    /// Counts the blocks of functions of one object for a time, or until the first was called so often.
+    /// Counts the blocks of functions for a time, or until the first was called so often.
     pub fn count(
         &mut self,
         functions: &[Found],
         time: Duration,
         calls: Option<u64>,
     ) -> Result<Vec<BlockCounts>, Error> {
-        let Some(first) = functions.first().copied() else { return Ok(Vec::new()) };
         for found in functions {
             self.refuse_if_changed(*found)?;
             self.refuse_exceptions(*found)?;
         }
-        let (plan, blocks) = self.plan(functions);
-        let (near, bias) = (self.entry(first), self.object(first).bias);
-        let (code, counters) = self.counting_room(functions, near, blocks)?;
-        let layout = self.lay_out(first, functions, &plan, code, counters)?;
-        for chunk in &layout.patch.chunks {
-            self.target.memory().write(Avma(chunk.at.0.wrapping_add(bias)), &chunk.bytes)?;
-        }
-        self.target.memory().write(counters, &vec![0; blocks as usize * 8])?;
-        let subject = functions.iter().map(|found| self.name(*found)).collect::<Vec<_>>().join(", ");
-        let overwrites = self.overwrites(&layout, bias)?;
-        let moves = self.moves(first, &layout, &overwrites);
-        let change = Change { command: self.command.clone(), subject, how: "counting".into(), overwrites, moves };
-        let receipt = self.target.commit(change)?;
-        let until = Instant::now() + time;
-        while Instant::now() < until {
-            std::thread::sleep(POLL.min(until.saturating_duration_since(Instant::now())));
-            if let Some(calls) = calls
-                && self.read_counts(functions, counters)?[0].calls() >= calls
-            {
-                break;
+        // Those of one object are cloned together.
+        let mut groups: Vec<Group> = Vec::new();
+        for object in functions.iter().map(|found| found.object) {
+            if groups.iter().all(|group| group.functions[0].object != object) {
+                let functions: Vec<Found> = functions.iter().filter(|found| found.object == object).copied().collect();
+                groups.push(Group { functions, counters: Avma(0) });
             }
         }
-        self.target.revert(receipt.id)?;
+        let mut patches = Vec::new();
+        let counted = groups
+            .iter_mut()
+            .try_for_each(|group| self.begin_to_count(group).map(|id| patches.push(id)))
+            .and_then(|()| self.wait_for_counts(&groups, time, calls));
+        for id in patches.iter().rev() {
+            self.target.revert(*id)?;
+        }
+        counted?;
         // No call begins in the clones any more; those under way shall count whole.
         let until = Instant::now() + LAST_CALLS;
         loop {
-            let counts = self.read_counts(functions, counters)?;
+            let counts = self.read_counts(&groups)?;
             let all_left = counts.iter().all(|count| count.calls() == count.returns(self.func(count.function)));
             if all_left || Instant::now() >= until {
                 return Ok(counts);
             }
             std::thread::sleep(POLL);
         }
+    }
+
+    fn begin_to_count(&mut self, group: &mut Group) -> Result<u64, Error> {
+        let (plan, blocks) = self.plan(&group.functions);
+        let room = self.clones_room(&group.functions, &plan, "counting", blocks * 8)?;
+        group.counters = room.data;
+        self.target.memory().write(room.data, &vec![0; blocks as usize * 8])?;
+        Ok(self.lead_to_clones(&group.functions, &plan, room, "counting")?.id)
+    }
+
+    fn wait_for_counts(&self, groups: &[Group], time: Duration, calls: Option<u64>) -> Result<(), Error> {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            std::thread::sleep(POLL.min(until.saturating_duration_since(Instant::now())));
+            if let Some(calls) = calls
+                && self.read_counts(groups)?.first().is_some_and(|first| first.calls() >= calls)
+            {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// A counter on every block, in order.
@@ -108,78 +127,18 @@ impl Live {
         (plan, blocks)
     }
 
-    /// Pages for the clones, and for the counters behind them; the same for the same functions.
-    fn counting_room(&mut self, functions: &[Found], near: Avma, blocks: u64) -> Result<(Avma, Avma), Error> {
-        let size: u64 = functions.iter().map(|found| self.func(*found).size()).sum();
-        let entries: Vec<String> = functions.iter().map(|found| self.entry(*found).to_string()).collect();
-        let key = format!("counting {}", entries.join(" "));
-        // A clone with its counters and tables is a few times as large as what it was made of.
-        let code_size = layout::PAGE * (16 * size + 128 * blocks).div_ceil(layout::PAGE) + layout::PAGE;
-        if let Some((code, len)) = self.target.placed(&key) {
-            return Ok((code, code + len));
-        }
-        let room = self.target.reserve_apart(near, code_size, blocks * 8)?;
-        self.target.remember(key, room.code, room.data - room.code)?;
-        Ok((room.code, room.data))
-    }
-
-    fn lay_out(
-        &self,
-        first: Found,
-        functions: &[Found],
-        plan: &Plan,
-        code: Avma,
-        counters: Avma,
-    ) -> Result<Layout, Error> {
-        let object = self.object(first);
-        let name = || object.name().to_owned();
-        let isa = object.program.image().isa();
-        let edit = isa.editor().ok_or_else(|| Error::NoEditor { name: name(), isa: isa.facts().name })?;
-        let is_wanted = |id: FuncId| functions.iter().any(|found| found.id == id);
-        let survey = Survey::of(&object.program, edit, &is_wanted);
-        let stated = |at: Avma| Svma(at.0.wrapping_sub(object.bias));
-        let frame = Frame { survey: &survey, at: stated(code), keep: None, counters: Some(stated(counters)) };
-        layout::lay_out(&object.program, edit, plan, &frame).map_err(|cause| Error::Layout { name: name(), cause })
-    }
-
-    /// The patch's changes, at actual addresses.
-    fn overwrites(&self, layout: &Layout, bias: u64) -> Result<Vec<Overwrite>, Error> {
-        let actual = |at: Svma| Avma(at.0.wrapping_add(bias));
-        let of_code = layout.patch.overwrites.iter();
-        let mut writes: Vec<Overwrite> =
-            of_code.map(|o| Overwrite { at: actual(o.at), old: o.old.clone(), new: o.new.clone() }).collect();
-        for repoint in &layout.patch.repoints {
-            let at = actual(repoint.place);
-            let old = self.target.memory().read(at, 8)?;
-            writes.push(Overwrite { at, old, new: actual(repoint.to).0.to_le_bytes().to_vec() });
-        }
-        Ok(writes)
-    }
-
-    /// Where threads go on that stand at an instruction under a jump: in the clone.
-    fn moves(&self, first: Found, layout: &Layout, overwrites: &[Overwrite]) -> Vec<(Avma, Avma)> {
-        let object = self.object(first);
-        let actual = |at: Svma| Avma(at.0.wrapping_add(object.bias));
-        let mut moves = Vec::new();
-        for piece in &layout.pieces {
-            let func = object.program.func(piece.func);
-            for insn in func.blocks.iter().flat_map(|block| object.program.insns(block)) {
-                let is_under = |o: &&Overwrite| {
-                    let at = actual(insn.at);
-                    at > o.at && at < o.at + o.new.len() as u64
-                };
-                if overwrites.iter().any(|o| is_under(&o)) && insn.at >= piece.old_start && insn.at < piece.old_end {
-                    moves.extend(piece.to_new(insn.at).map(|new| (actual(insn.at), actual(new))));
-                }
-            }
-        }
-        moves
-    }
-
-    fn read_counts(&self, functions: &[Found], counters: Avma) -> Result<Vec<BlockCounts>, Error> {
-        let mut at = counters;
+    fn read_counts(&self, groups: &[Group]) -> Result<Vec<BlockCounts>, Error> {
         let mut counts = Vec::new();
-        for found in functions {
+        for group in groups {
+            counts.extend(self.read_group(group)?);
+        }
+        Ok(counts)
+    }
+
+    fn read_group(&self, group: &Group) -> Result<Vec<BlockCounts>, Error> {
+        let mut at = group.counters;
+        let mut counts = Vec::new();
+        for found in &group.functions {
             let func = self.func(*found);
             let len = func.blocks.len() as u64 * 8;
             let bytes = self.target.memory().read(at, len)?;

@@ -36,6 +36,28 @@ impl Entry {
         Ok(Entry { at, bias: object.bias, old, insns, edit })
     }
 
+    /// One instruction of a function, which will be a trap.
+    pub fn of_instruction(live: &Live, found: Found, stated: Svma) -> Result<Entry, Error> {
+        let (object, func) = (live.object(found), live.func(found));
+        let at = Avma(stated.0.wrapping_add(object.bias));
+        let refuse = |why: String| Error::NoJump { pid: live.pid(), function: at.to_string(), why };
+        let image = object.program.image();
+        let edit = image.isa().editor().ok_or_else(|| refuse("its code cannot be edited".into()))?;
+        let mut insns = func.blocks.iter().flat_map(|block| object.program.insns(block));
+        let insn = insns
+            .find(|insn| insn.at == stated)
+            .ok_or_else(|| refuse(format!("no instruction of {} begins there", live.name(found))))?;
+        let bytes = image.bytes(stated, insn.len.into()).unwrap_or_default().to_vec();
+        let old = live.target.memory().read(at, insn.len.into())?;
+        if old != bytes {
+            return Err(refuse("its bytes are not those of its file: something changes it already".into()));
+        }
+        if matches!(insn.flow, Flow::Call(to) if !matches!(to, lancet_isa::Target::Direct(_))) {
+            live.refuse_exceptions(found)?;
+        }
+        Ok(Entry { at, bias: object.bias, old, insns: vec![(insn, bytes)], edit })
+    }
+
     pub fn jump(&self, pid: u32, to: Avma) -> Result<Overwrite, Error> {
         let distance = to.0.wrapping_sub(self.at.0.wrapping_add(JUMP)).cast_signed();
         let too_far = |_| Error::NoJump { pid, function: self.at.to_string(), why: format!("{to} is out of reach") };
@@ -47,7 +69,7 @@ impl Entry {
 
     /// The most that the copy can need.
     pub fn displaced_size(&self) -> u64 {
-        self.insns.len() as u64 * 16 + 16
+        self.insns.len() as u64 * 32 + 16
     }
 
     /// The copy at `place`, and where threads go on. `None` if an instruction cannot run elsewhere.
@@ -67,11 +89,18 @@ impl Entry {
                     code.extend_from_slice(bytes);
                     self.edit.fill(&mut code, begin, field.shifted(offset as u32), target).ok()?;
                 }
+                // The true return address, so that nobody who looks at the stack finds another.
+                Movable::Transfers if let Flow::Call(lancet_isa::Target::Direct(to)) = insn.flow => {
+                    let back = insn.end().0.wrapping_add(self.bias);
+                    code.push(0x68); // push the low half, write the high one
+                    code.extend((back as u32).to_le_bytes());
+                    code.extend([0xc7, 0x44, 0x24, 0x04]);
+                    code.extend(((back >> 32) as u32).to_le_bytes());
+                    let field = self.edit.jump(Reach::Far, &mut code);
+                    self.edit.fill(&mut code, begin, field, to).ok()?;
+                }
                 Movable::Transfers => {
-                    let (Flow::Branch(to)
-                    | Flow::Jump(lancet_isa::Target::Direct(to))
-                    | Flow::Call(lancet_isa::Target::Direct(to))) = insn.flow
-                    else {
+                    let (Flow::Branch(to) | Flow::Jump(lancet_isa::Target::Direct(to))) = insn.flow else {
                         return None;
                     };
                     let field = self.edit.transfer(bytes, Reach::Far, &mut code);

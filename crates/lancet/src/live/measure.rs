@@ -1,12 +1,14 @@
 //! One function, call by call: time, instructions, cycles.
 //!
-//! Where there are no hardware counters, three things are put together: times of some calls, by [`stub`]; exact
-//! instruction counts of other calls, by a clone that counts its blocks; and the core's clock, calibrated against the
-//! time-stamp counter before, between and after. Each costs nothing while another is taken.
+//! Three things are put together: times of some calls, by [`stub`]; exact instruction counts of other calls, by a clone
+//! that counts its blocks; and the core's clock, calibrated against the time-stamp counter before, between and after.
+//! Each costs nothing while another is taken. Where the machine counts cycles and instructions itself, instructions per
+//! cycle come from these counters: both are sampled, and samples in the function are compared.
 
 use std::time::{Duration, Instant};
 
-use lancet_isa::Avma;
+use lancet_engine::collect::{EventName, Every};
+use lancet_isa::{Avma, Svma};
 use lancet_sys::clock;
 
 use super::{Change, Found, Live, entry, stub};
@@ -22,6 +24,24 @@ pub struct Measured {
     pub instructions: Instructions,
     /// Core cycles in a nanosecond.
     pub clock: f64,
+    /// Nanoseconds below which a time means nothing: two readings of the clock that follow each other differ by less.
+    pub resolution: f64,
+    /// By the machine's own counters, where there are any.
+    pub counters: Option<Counters>,
+}
+
+/// Samples of a function's own instructions, by the machine's counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counters {
+    pub cycles: u64,
+    pub instructions: u64,
+}
+
+impl Counters {
+    /// Both are sampled after the same number of events.
+    pub fn ipc(self) -> Option<f64> {
+        (self.cycles >= LEAST_SAMPLES).then(|| self.instructions as f64 / self.cycles as f64)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -44,15 +64,44 @@ impl Measured {
         sorted.get(sorted.len() / 2).copied()
     }
 
-    /// Instructions per cycle, where both are known.
-    pub fn ipc(&self) -> Option<f64> {
-        match self.instructions {
-            Instructions::Counted { calls, total } if calls > 0 => Some(total as f64 / calls as f64 / self.cycles()?),
-            _ => None,
+    /// Instructions per cycle by exact counts and the calibrated clock, or why that is not known. Times and counts are of
+    /// different calls, so calls must be alike, or so many that their mean is known.
+    pub fn ipc(&self) -> Result<f64, String> {
+        let per_call = match &self.instructions {
+            Instructions::Counted { calls, total } if *calls > 0 => *total as f64 / *calls as f64,
+            Instructions::Counted { .. } => return Err("no call while instructions were counted".into()),
+            Instructions::Unknown(why) => return Err(why.clone()),
+        };
+        let mut sorted = self.times.clone();
+        sorted.sort_by(f64::total_cmp);
+        let at = |part: f64| sorted.get(((sorted.len() - 1) as f64 * part) as usize).copied().unwrap_or(0.0);
+        if sorted.is_empty() || at(0.5) < LEAST_READINGS * self.resolution {
+            return Err(format!("calls are too short for a clock that tells {:.0} ns apart", self.resolution));
         }
+        if at(0.9) <= ALIKE * at(0.1) {
+            return Ok(per_call / (at(0.5) * self.clock));
+        }
+        let count = sorted.len() as f64;
+        let mean = sorted.iter().sum::<f64>() / count;
+        let variance = sorted.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / (count - 1.0).max(1.0);
+        if (variance / count).sqrt() > MOST_DOUBT * mean {
+            return Err(format!("calls differ too much ({:.0} to {:.0} ns) for so few", at(0.1), at(0.9)));
+        }
+        Ok(per_call / (mean * self.clock))
     }
 }
 
+/// A time of fewer readings of the clock is mostly that of the readings.
+const LEAST_READINGS: f64 = 10.0;
+/// Calls are alike if of ten the second longest takes at most so many times what the second shortest takes.
+const ALIKE: f64 = 1.2;
+/// The standard error of a mean that is still a result.
+const MOST_DOUBT: f64 = 0.05;
+/// Fewer samples say nothing.
+const LEAST_SAMPLES: u64 = 30;
+/// A sample for so many cycles or instructions, for so long.
+const EVENTS_EACH: u64 = 200_003;
+const SAMPLED: Duration = Duration::from_millis(500);
 /// At most so many calls are timed.
 const MOST_CALLS: u64 = 65536;
 const POLL: Duration = Duration::from_millis(2);
@@ -74,7 +123,28 @@ impl Live {
         }
         let reading = clock::reading_ticks();
         let times = times.iter().map(|ticks| ticks.saturating_sub(reading) as f64 / ticks_per_ns).collect();
-        Ok(Measured { function, times, instructions, clock: clocks[1] * ticks_per_ns })
+        let resolution = clock::step_ticks().max(reading) as f64 / ticks_per_ns;
+        let counters = self.sample_counters(found)?;
+        Ok(Measured { function, times, instructions, clock: clocks[1] * ticks_per_ns, resolution, counters })
+    }
+
+    /// Samples cycles and instructions, if the machine counts them.
+    fn sample_counters(&self, found: Found) -> Result<Option<Counters>, Error> {
+        let [Ok(cycles), Ok(instructions)] = ["cycles", "instructions"].map(EventName::parse) else { return Ok(None) };
+        if !cycles.is_counted_here() || !instructions.is_counted_here() {
+            return Ok(None);
+        }
+        let [cycles, instructions] = [cycles, instructions].map(|event| self.samples_in(found, event));
+        Ok(Some(Counters { cycles: cycles?, instructions: instructions? }))
+    }
+
+    /// How many samples of an event fall into a function itself.
+    pub(super) fn samples_in(&self, found: Found, event: EventName) -> Result<u64, Error> {
+        let every = Every::Events(EVENTS_EACH);
+        let recording = self.sample(SAMPLED, event, every)?;
+        let (func, bias) = (self.func(found), self.object(found).bias);
+        let is_inside = |at: Avma| func.parts.iter().any(|part| part.contains(Svma(at.0.wrapping_sub(bias))));
+        Ok(self.addresses(&recording).filter(|at| is_inside(*at)).count() as u64)
     }
 
     fn time_calls(&mut self, found: Found, calls: u64, patience: Duration) -> Result<Vec<u64>, Error> {

@@ -21,13 +21,20 @@
 //! | `entry.rs` | a jump at a function's entry |
 //! | `sites.rs` | calls that lead elsewhere |
 //! | `measure.rs`, `stub.rs` | one function, call by call |
+//! | `clones.rs` | clones of functions, with something added |
 //! | `count.rs` | how often blocks run |
+//! | `breakpoints.rs`, `parked.rs` | closures that run where threads come by |
+//! | `relied.rs` | what callers know of a function, and its replacement must respect |
 //! | `samples.rs` | where time is spent |
 //! | `symbols.rs` | addresses of the process's symbols |
 
+mod breakpoints;
+mod clones;
 mod count;
 mod entry;
 mod measure;
+mod parked;
+mod relied;
 mod samples;
 mod sites;
 mod stub;
@@ -36,13 +43,14 @@ mod symbols;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use breakpoints::{Breakpoints, Hit, Next, Place};
 pub use count::BlockCounts;
 use lancet_engine::image::{Image, Process, demangle, demangle_short};
 use lancet_engine::load::Module;
 use lancet_engine::program::{Func, FuncId, Program};
 pub use lancet_engine::sink::live::{Change, Entry, Overwrite, Receipt, Region, Room, State, Target, status};
 use lancet_isa::{Avma, Svma};
-pub use measure::{Instructions, Measured};
+pub use measure::{Counters, Instructions, Measured};
 
 use crate::{Error, Object, Subject, lookup, names};
 
@@ -179,6 +187,7 @@ impl Live {
         let name = self.name(found);
         let module = Module::open(file)?;
         let export = module.function(symbol, &name)?;
+        self.refuse_if_relied(found, &module, export)?;
         let near = self.entry(found);
         let key = format!("{} {:?}", file.display(), content_hash(file)?);
         let begin = match self.target.placed(&key) {

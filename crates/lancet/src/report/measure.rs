@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::text::{Table, Text, cell, count, left, plain, right, styled};
-use crate::live::{BlockCounts, Instructions, Live, Measured};
+use crate::live::{BlockCounts, Counters, Instructions, Live, Measured};
 
 #[derive(Clone, Debug, Serialize)]
 pub struct MeasureReport {
@@ -23,8 +23,10 @@ pub struct MeasureReport {
     /// Core cycles of a typical call.
     pub cycles: Option<f64>,
     pub ipc: Option<f64>,
-    /// `calibrated`: by exact counts and a calibrated clock.
+    /// `pmu`: by the machine's counters, of the function itself; `calibrated`: by exact counts and a calibrated clock.
     pub ipc_by: &'static str,
+    /// Why there is none.
+    pub ipc_unknown: Option<String>,
     /// Gigahertz of the core while it was measured.
     pub clock: f64,
 }
@@ -76,6 +78,8 @@ pub fn measure(pid: u32, measured: &Measured) -> MeasureReport {
         Instructions::Counted { calls, total } => ((*calls > 0).then(|| *total as f64 / *calls as f64), None),
         Instructions::Unknown(why) => (None, Some(why.clone())),
     };
+    let by_counters = measured.counters.and_then(Counters::ipc);
+    let calibrated = measured.ipc();
     MeasureReport {
         pid,
         function: measured.function.clone(),
@@ -85,8 +89,9 @@ pub fn measure(pid: u32, measured: &Measured) -> MeasureReport {
         instructions,
         instructions_unknown: unknown,
         cycles: measured.cycles(),
-        ipc: measured.ipc(),
-        ipc_by: "calibrated",
+        ipc: by_counters.or(calibrated.as_ref().ok().copied()),
+        ipc_by: if by_counters.is_some() { "pmu" } else { "calibrated" },
+        ipc_unknown: if by_counters.is_some() { None } else { calibrated.err() },
         clock: measured.clock,
     }
 }
@@ -119,7 +124,10 @@ impl MeasureReport {
             (None, None) => writeln!(out, "instructions      no call while they were counted")?,
         }
         if let Some(ipc) = self.ipc {
-            writeln!(out, "ipc ({})  {ipc:.3}, at {:.2} GHz", self.ipc_by, self.clock)?;
+            writeln!(out, "{:<18}{ipc:.3}, at {:.2} GHz", format!("ipc ({})", self.ipc_by), self.clock)?;
+        }
+        if let Some(why) = &self.ipc_unknown {
+            writeln!(out, "ipc               not known: {why}")?;
         }
         for outlier in &self.outliers {
             let line = format!("call {} took {:.1} ns", outlier.call, outlier.nanoseconds);

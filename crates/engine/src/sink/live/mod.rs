@@ -22,6 +22,7 @@ mod journal;
 mod memory;
 mod room;
 mod threads;
+mod traps;
 
 use std::time::{Duration, SystemTime};
 
@@ -31,6 +32,7 @@ pub use error::LiveError;
 pub use journal::{Entry, Region, State, Written};
 pub use memory::Memory;
 pub use threads::{Stopped, StoppedThread};
+pub use traps::{Next, Observer, TRAP, TrapPoint};
 
 use crate::image::{Process, start_time};
 use journal::{Journal, Placed};

@@ -51,9 +51,7 @@ pub(super) fn make(pid: u32, memory: &Memory, near: Avma, code: u64, data: u64) 
     let (code, data) = (pages(code), pages(data));
     let len = code + data;
     let no_room = || LiveError::NoRoom { pid, bytes: len, near };
-    let scratch = scratch(pid)?;
-    wait_until_unused(pid, scratch)?;
-    let caller = Caller::new(pid, memory, scratch)?;
+    let caller = caller(pid, memory)?;
     let call = |number, arguments| caller.call(&Call { number, arguments });
     // A file gives the mapping a name that everybody sees in /proc/PID/maps; its pages stay private to the process.
     let file = call(SYS_MEMFD_CREATE, [caller.text("lancet")?, MFD_CLOEXEC, 0, 0, 0, 0])?;
@@ -82,6 +80,13 @@ pub(super) fn make(pid: u32, memory: &Memory, near: Avma, code: u64, data: u64) 
     Ok(Region { start, code, data, code_used: 0, data_used: 0 })
 }
 
+/// A thread that makes calls for Lancet.
+pub(super) fn caller(pid: u32, memory: &Memory) -> Result<Caller<'_>, LiveError> {
+    let scratch = scratch(pid)?;
+    wait_until_unused(pid, scratch)?;
+    Caller::new(pid, memory, scratch)
+}
+
 /// A thread may still be on its way through the instructions there if an earlier Lancet was killed.
 fn wait_until_unused(pid: u32, scratch: Avma) -> Result<(), LiveError> {
     for _ in 0..MOST_TRIES {
@@ -97,7 +102,7 @@ fn wait_until_unused(pid: u32, scratch: Avma) -> Result<(), LiveError> {
     Err(LiveError::Busy { pid, at: scratch })
 }
 
-fn check(pid: u32, what: &str, result: i64) -> Result<(), LiveError> {
+pub(super) fn check(pid: u32, what: &str, result: i64) -> Result<(), LiveError> {
     if (-4095..0).contains(&result) {
         let cause = std::io::Error::from_raw_os_error(-result as i32);
         return Err(LiveError::System { pid, what: what.into(), cause });

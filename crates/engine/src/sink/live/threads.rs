@@ -22,13 +22,17 @@ const NOT_PERMITTED: i32 = 1;
 pub struct StoppedThread {
     pub tid: u32,
     pub registers: Registers,
-    /// The signal that it was about to get.
     signal: Option<i32>,
 }
 
 impl StoppedThread {
     pub fn ip(&self) -> Avma {
         Avma(self.registers.rip)
+    }
+
+    /// The signal that it was about to get.
+    pub fn signal(&self) -> Option<i32> {
+        self.signal
     }
 }
 
@@ -125,7 +129,12 @@ impl Drop for Stopped {
 
 /// Seizes a thread; `false` if it has ended.
 pub(super) fn seize(pid: u32, tid: u32) -> Result<bool, LiveError> {
-    match ptrace::seize(tid) {
+    seized(pid, tid, ptrace::seize(tid))
+}
+
+/// What an attempt to seize a thread came to.
+pub(super) fn seized(pid: u32, tid: u32, result: io::Result<()>) -> Result<bool, LiveError> {
+    match result {
         Ok(()) => Ok(true),
         Err(error) => match error.raw_os_error() {
             Some(NO_SUCH_PROCESS) => Ok(false),
