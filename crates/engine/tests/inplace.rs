@@ -9,7 +9,7 @@ use lancet_engine::image::Image;
 use lancet_engine::layout::inplace::{
     Deed, Edited, Environment, Order, Payload, Place, PlacedPayload, Tactic, Tactics, edit,
 };
-use lancet_engine::program::Program;
+use lancet_engine::program::{EdgeKind, Program};
 use lancet_engine::sink::elf_writer;
 use lancet_isa::blackfin::{Assembler, EncodeError, Op, ReturnFrom};
 use rayon::prelude::*;
@@ -208,6 +208,52 @@ fn counts_are_those_of_a_trace() {
                 compared += count;
             }
             println!("{name} {tactics:?}: {compared} executions, {} refused", edited.refused.len());
+        }
+    }
+}
+
+#[test]
+fn loops_are_counted_where_they_go_round_and_where_they_end() {
+    for name in ["crc.op.elf", "dsp.op.elf", "fir.op.elf", "jpeg.O3.elf"] {
+        let program = program(name);
+        let original = std::fs::read(folder().join("elf").join(name)).unwrap();
+        let mut pairs: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+        let mut last = 0;
+        let mut see = |step: &Step<'_>| {
+            *pairs.entry((std::mem::replace(&mut last, step.insn.at), step.insn.at)).or_default() += 1;
+        };
+        Simulator::load(&original, config(name)).unwrap().run_traced(&mut Captured::default(), &mut see).unwrap();
+        let (mut points, mut ways) = (Vec::new(), Vec::new());
+        for func in program.funcs() {
+            for edge in &func.edges {
+                let closes = func.successors(edge.from).iter().any(|edge| edge.kind == EdgeKind::Repeat);
+                let Some(bottom) = program.insns(func.block(edge.from)).last().filter(|_| closes).copied() else {
+                    continue;
+                };
+                let (bottom, to) = (bottom.at.0 as u32, func.block(edge.to).start.0 as u32);
+                let place =
+                    if edge.kind == EdgeKind::Repeat { Place::Again { bottom, top: to } } else { Place::Done(bottom) };
+                points.push((place, Deed::Count(points.len() as u32)));
+                ways.push((bottom, to));
+            }
+        }
+        for tactics in [Tactics::Cheapest, Tactics::TrapsOnly, Tactics::JumpsOnly] {
+            let (edited, file) = edited(&program, name, &points, tactics);
+            let ran = run(name, &file);
+            assert_same(name, &program, &ran, &run(name, &original));
+            let mut compared = 0;
+            for (i, ((place, _), way)) in points.iter().zip(&ways).enumerate() {
+                if edited.placed.iter().any(|placed| placed.place == *place) {
+                    let bytes = ran.simulator.memory(edited.counters_at + 8 * i as u32, 8).unwrap();
+                    let count = u64::from_le_bytes(bytes.try_into().unwrap());
+                    let wanted = pairs.get(way).copied().unwrap_or(0);
+                    assert_eq!(count, wanted, "{name} {tactics:?} {place:?}");
+                    compared += count;
+                }
+            }
+            println!("{name} {tactics:?}: {compared} passages, {} refused: {:?}", edited.refused.len(), edited.refused);
+            let none = tactics == Tactics::TrapsOnly && environment(name) == Environment::Virtual;
+            assert!(none || compared > 100, "{name} {tactics:?}: {compared}");
         }
     }
 }

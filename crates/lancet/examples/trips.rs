@@ -37,5 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let program = args.next().ok_or("usage: trips PROGRAM [ARGS...]")?;
     let mut trips = Trips::default();
     let (_, counters) = tool::run(&mut trips, program.as_ref(), &args.collect::<Vec<_>>())?;
-    Ok(trips.report(&counters, &mut io::stderr())?)
+    trips.report(&counters, &mut io::stderr())?;
+    counters.left_alone().iter().for_each(|(name, why)| eprintln!("not counted: {name}: {why}"));
+    Ok(())
 }

@@ -138,18 +138,26 @@ impl<'a> Site<'a> {
 
 /// What was counted, summed up over processes and threads.
 #[derive(Clone, Debug, Default)]
-pub struct Counters(Vec<u64>);
+pub struct Counters {
+    values: Vec<u64>,
+    left_alone: Vec<(String, String)>,
+}
 
 impl Counters {
     pub fn get(&self, counter: CounterId) -> u64 {
-        self.0.get(counter.0 as usize).copied().unwrap_or(0)
+        self.values.get(counter.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// Functions that were planned for and left alone all the same, each with the reason. Their counters say nothing.
+    pub fn left_alone(&self) -> &[(String, String)] {
+        &self.left_alone
     }
 }
 
 /// Lets a tool plan for all functions that can be edited.
 pub fn plan(tool: &mut dyn Tool, editor: &Editor) -> Plan {
     // Edges that arrive together cannot be counted one by one: such a function is left alone.
-    plan_for(tool, &editor.program, editor.survey.edited(), &|id| editor.survey.joined(id))
+    plan_for(tool, &editor.program, editor.survey.edited(), &|id| editor.survey.joined(id)).0
 }
 
 fn plan_for<'j>(
@@ -157,12 +165,13 @@ fn plan_for<'j>(
     program: &Program,
     funcs: impl Iterator<Item = FuncId>,
     joined: &dyn Fn(FuncId) -> &'j [EdgeId],
-) -> Plan {
+) -> (Plan, Vec<FuncId>) {
     let mut plan = Plan::new();
     if let Some(payload) = tool.payload() {
         plan.set_payload(payload);
     }
     let mut planned: Vec<(FuncId, FuncPlan)> = Vec::new();
+    let mut left_alone = Vec::new();
     for id in funcs {
         let mut of_func = FuncPlan::default();
         let func = program.func(id);
@@ -172,14 +181,16 @@ fn plan_for<'j>(
             Point::Edge(edge) => joined.binary_search(&edge).is_ok(),
             _ => false,
         });
-        if !asks_for_joined {
+        if asks_for_joined {
+            left_alone.push(id);
+        } else {
             planned.push((id, of_func));
         }
     }
     for (id, of_func) in planned {
         *plan.edit(id) = of_func;
     }
-    plan
+    (plan, left_alone)
 }
 
 /// Edits a program as the tool says, and runs it with the user's own input, output and environment; on the simulator if
@@ -190,7 +201,7 @@ pub fn run(tool: &mut dyn Tool, program: &Path, args: &[OsString]) -> Result<(Ex
         return run_in_place(tool, &analysed, program, args);
     }
     let editor = Editor::new(analysed, &|_, _| true)?;
-    let plan = plan(tool, &editor);
+    let (plan, joined) = plan_for(tool, &editor.program, editor.survey.edited(), &|id| editor.survey.joined(id));
     let failed = |path: &Path| {
         let path = path.display().to_string();
         move |cause| Error::File { path, cause }
@@ -200,7 +211,10 @@ pub fn run(tool: &mut dyn Tool, program: &Path, args: &[OsString]) -> Result<(Ex
     let counts = folder.path().join("counts");
     editor.write_plan(&edited, &plan)?;
     let status = Command::new(&edited).args(args).env(VARIABLE, &counts).status().map_err(failed(program))?;
-    Ok((status, Counters(CountsFile::read(&counts)?.counters)))
+    let values = CountsFile::read(&counts)?.counters;
+    let joined =
+        joined.into_iter().map(|id| (id, "edges of it arrive together through a shared jump table".to_owned()));
+    Ok((status, Counters { values, left_alone: named(&editor.program, joined) }))
 }
 
 fn run_in_place(
@@ -210,8 +224,13 @@ fn run_in_place(
     args: &[OsString],
 ) -> Result<(ExitStatus, Counters), Error> {
     let all = (0..program.funcs().len() as u32).map(FuncId);
-    let plan = plan_for(tool, program, all, &|_| &[]);
+    let (plan, _) = plan_for(tool, program, all, &|_| &[]);
     let args = args.iter().map(|arg| arg.clone().into_vec()).collect();
-    let (ran, counters, _) = dsp::run_plan(program, name, &plan, args)?;
-    Ok((ExitStatus::from_raw((ran.status & 0xFF) << 8), Counters(counters)))
+    let (ran, values, left_alone) = dsp::run_plan(program, name, &plan, args)?;
+    let counters = Counters { values, left_alone: named(program, left_alone.into_iter()) };
+    Ok((ExitStatus::from_raw((ran.status & 0xFF) << 8), counters))
+}
+
+fn named(program: &Program, funcs: impl Iterator<Item = (FuncId, String)>) -> Vec<(String, String)> {
+    funcs.map(|(id, why)| (names::of_function(program, program.func(id)), why)).collect()
 }

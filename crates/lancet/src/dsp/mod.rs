@@ -29,8 +29,8 @@ use lancet_isa::Svma;
 use lancet_isa::blackfin::{Assembler, EncodeError, Op, ReturnFrom};
 
 pub use measured::Measured;
-pub use notes::{BlockNote, EdgeNote, Notes, PhasesNote, PointNote, Totals};
-pub use plan::run_plan;
+pub use notes::{BlockNote, EdgeNote, Notes, PhasesNote, PlacedNote, PointNote, Totals};
+pub use plan::{LeftAlone, run_plan};
 
 use crate::{Error, names};
 use object::Analysis;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use lancet_engine::layout::inplace::{Edited, Place, Tactic};
+use lancet_engine::layout::inplace::{Edited, Place, Placed, Tactic};
 use lancet_engine::program::{EdgeKind, Program};
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,8 @@ pub struct Notes {
     /// Where the analysis routines keep their data.
     pub analysis_data: Option<u32>,
     pub totals: Totals,
+    /// Places, and how something was added there.
+    pub placed: Vec<PlacedNote>,
     /// Places, and why nothing was added there.
     pub refused: Vec<(u32, String)>,
 }
@@ -50,6 +52,17 @@ pub struct PointNote {
     pub after: bool,
     pub function: String,
     pub counter: u32,
+}
+
+/// A place that was served: before or after an instruction, where a branch is taken, or where a hardware loop goes round
+/// again or is done.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PlacedNote {
+    pub at: u32,
+    pub side: String,
+    pub tactic: String,
+    /// What it costs to count there, about.
+    pub cycles: u32,
 }
 
 /// The phase profile.
@@ -120,8 +133,22 @@ pub(super) fn of(program: &Program, name: String, wanted: &Wanted, edited: &Edit
         phases: None,
         analysis_data: has_data.then_some(edited.payload_data_at),
         totals: Totals::of(edited),
+        placed: placed(edited),
         refused: refused.iter().map(|(place, why)| (place.at(), why.clone())).collect(),
     }
+}
+
+/// How every point was served, by address.
+pub(super) fn placed(edited: &Edited) -> Vec<PlacedNote> {
+    let note = |placed: &Placed| PlacedNote {
+        at: placed.place.at(),
+        side: placed.place.to_string(),
+        tactic: placed.tactic.to_string(),
+        cycles: placed.tactic.cycles_of_a_count(),
+    };
+    let mut notes: Vec<PlacedNote> = edited.placed.iter().map(note).collect();
+    notes.sort_by_key(|note| note.at);
+    notes
 }
 
 fn kind(kind: EdgeKind) -> &'static str {
@@ -136,11 +163,12 @@ fn kind(kind: EdgeKind) -> &'static str {
 }
 
 impl Notes {
-    /// What was done, in a few lines; with `explain`, every refusal.
+    /// What was done, in a few lines; with `explain`, point by point.
     pub fn write_text(&self, explain: bool, out: &mut dyn Write) -> io::Result<()> {
         let Totals { jumps, traps, refused, bytes, bytes_on_chip } = self.totals;
         for (count, tactic) in [(jumps, Tactic::Jump), (traps, Tactic::Trap)] {
-            writeln!(out, "{count:>8} points by {tactic}")?;
+            let cycles = tactic.cycles_of_a_count();
+            writeln!(out, "{count:>8} points by {tactic}s (about {cycles} cycles a count)")?;
         }
         writeln!(out, "{refused:>8} points refused")?;
         let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
@@ -150,6 +178,9 @@ impl Notes {
         }
         writeln!(out, "{bytes:>8} bytes added, {bytes_on_chip} of them in on-chip memory")?;
         if explain {
+            for PlacedNote { at, side, tactic, cycles } in &self.placed {
+                writeln!(out, "{at:#010x}: {side}, by a {tactic}, about {cycles} cycles a count")?;
+            }
             for (at, why) in &self.refused {
                 writeln!(out, "{at:#010x}: {why}")?;
             }

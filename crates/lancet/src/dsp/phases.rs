@@ -14,7 +14,7 @@ use lancet_isa::blackfin::{
     Preg, ReturnFrom, Store, decode,
 };
 
-use super::notes::{Notes, PhasesNote, Totals};
+use super::notes::{self, Notes, PhasesNote, Totals};
 use crate::{Error, dsp};
 
 /// What runs from one LSETUP to the next.
@@ -125,6 +125,7 @@ pub fn rewrite(program: &Program, name: &str, slice: u32, tactics: Tactics) -> R
         phases: Some(PhasesNote { points, functions, data: edited.payload_data_at, slice }),
         analysis_data: Some(edited.payload_data_at),
         totals: Totals { refused: tried.refused.len(), ..Totals::of(&edited) },
+        placed: notes::placed(&edited),
         refused: tried.refused.iter().map(|(place, why)| (place.at(), why.to_string())).collect(),
     };
     Ok((file, notes))

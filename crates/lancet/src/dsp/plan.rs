@@ -1,21 +1,24 @@
 //! Plans of tools on Blackfin: the same [`Plan`] that functions of other instruction sets are cloned with.
 //!
-//! A plan speaks of edges, entries and exits; the editor in place knows addresses. What has no address of its own, such as
-//! the way back of a hardware loop, cannot be counted there. A function with such a point, or with one that the editor
-//! refuses, is left alone as a whole, so that no counter is ever half right.
+//! A plan speaks of edges, entries and exits; the editor in place knows addresses. An edge that no instruction of its own
+//! leads over, such as where a call comes back to a block with other ways in, cannot be counted there. A function with such
+//! a point, or with one that the editor refuses, is left alone as a whole, so that no counter is ever half right.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
 use lancet_blackfin_sim::Environment as Machine;
-use lancet_engine::layout::inplace::{Deed, Environment, NoPayload, Order, Place};
+use lancet_engine::layout::inplace::{Deed, Environment, NoPayload, Order, Place, Refusal};
 use lancet_engine::plan::{Action, Plan, Point};
 use lancet_engine::program::{BlockId, EdgeId, EdgeKind, ExitKind, Func, FuncId, Program};
 use lancet_isa::Flow;
 
 use crate::simulate::{self, Options, Ran};
 use crate::{Error, dsp};
+
+/// Functions that were left alone, and why.
+pub type LeftAlone = BTreeMap<FuncId, String>;
 
 /// Adds what was planned, runs the program on the simulator with the user's own input and output, and gives the run, the
 /// counters, and the functions that were left alone.
@@ -24,21 +27,28 @@ pub fn run_plan(
     name: &Path,
     plan: &Plan,
     args: Vec<Vec<u8>>,
-) -> Result<(Ran, Vec<u64>, BTreeSet<FuncId>), Error> {
+) -> Result<(Ran, Vec<u64>, LeftAlone), Error> {
     let environment = Environment::guess(program);
-    let mut left_alone = BTreeSet::new();
+    let mut left_alone = LeftAlone::new();
     let mut points: Vec<(FuncId, Place, Deed)> = Vec::new();
     for (id, planned) in plan.funcs() {
         let func = program.func(id);
+        if planned.note.is_some() {
+            left_alone.insert(id, "edges of it arrive together".to_owned());
+            continue;
+        }
         let places = planned.insertions.iter().map(|insertion| {
-            // Routines are called by points files here.
-            let Action::Count(counter) = insertion.action else { return None };
-            Some((id, place(program, func, insertion.at)?, Deed::Count(counter.0)))
+            let Action::Count(counter) = insertion.action else {
+                return Err("on Blackfin, routines are called by points files".to_owned());
+            };
+            let place = place(program, func, insertion.at)
+                .ok_or_else(|| format!("no instruction passes {} alone", text(func, insertion.at)))?;
+            Ok((id, place, Deed::Count(counter.0)))
         });
-        match places.collect::<Option<Vec<_>>>() {
-            Some(places) if planned.note.is_none() => points.extend(places),
-            _ => {
-                left_alone.insert(id);
+        match places.collect::<Result<Vec<_>, _>>() {
+            Ok(places) => points.extend(places),
+            Err(why) => {
+                left_alone.insert(id, why);
             }
         }
     }
@@ -46,14 +56,16 @@ pub fn run_plan(
         let list: Vec<(Place, Deed)> = points.iter().map(|(_, place, deed)| (*place, *deed)).collect();
         let order = Order { points: &list, counters: plan.counters(), environment, ..Order::new(&NoPayload) };
         let (edited, file) = dsp::edit(program, &name.display().to_string(), &order)?;
-        let refused: BTreeSet<Place> = edited.refused.iter().map(|(place, _)| *place).collect();
-        let owners: BTreeSet<FuncId> =
-            points.iter().filter(|(_, place, _)| refused.contains(place)).map(|(id, ..)| *id).collect();
-        if owners.is_empty() {
+        let refused: BTreeMap<Place, Refusal> = edited.refused.iter().copied().collect();
+        if refused.is_empty() {
             break (edited.counters_at, file);
         }
-        points.retain(|(id, ..)| !owners.contains(id));
-        left_alone.extend(owners);
+        for (id, place, _) in &points {
+            if let Some(why) = refused.get(place) {
+                left_alone.entry(*id).or_insert_with(|| format!("{:#x}: {why}", place.at()));
+            }
+        }
+        points.retain(|(id, ..)| !left_alone.contains_key(id));
     };
     let (counters_at, file) = file;
     let failed = |cause| Error::File { path: std::env::temp_dir().display().to_string(), cause };
@@ -72,6 +84,22 @@ pub fn run_plan(
     };
     let counters = (0..plan.counters()).map(counter).collect();
     Ok((ran, counters, left_alone))
+}
+
+/// A point, for people.
+fn text(func: &Func, point: Point) -> String {
+    let start = |id: BlockId| func.block(id).start;
+    match point {
+        Point::Block(id) => format!("the block at {}", start(id)),
+        Point::Before(at) | Point::After(at) => format!("{at}"),
+        Point::Entry(_) => "the entry".to_owned(),
+        Point::Exit(i) => {
+            func.exits.get(i as usize).map_or_else(String::new, |exit| format!("the exit from {}", start(exit.from)))
+        }
+        Point::Edge(EdgeId(i)) => func.edges.get(i as usize).map_or_else(String::new, |edge| {
+            format!("the edge from the block at {} to {}", start(edge.from), start(edge.to))
+        }),
+    }
 }
 
 /// The address where control passes a point and nothing else does.
@@ -94,10 +122,13 @@ fn place(program: &Program, func: &Func, point: Point) -> Option<Place> {
             }
             let last = program.insns(func.block(edge.from)).last().copied()?;
             let closes_loop = func.successors(edge.from).iter().any(|edge| edge.kind == EdgeKind::Repeat);
+            let at = last.at.0 as u32;
             match edge.kind {
-                EdgeKind::Jump | EdgeKind::Taken => Some(Place::Taken(last.at.0 as u32)),
-                EdgeKind::Fall if !closes_loop => Some(Place::After(last.at.0 as u32)),
-                _ => None,
+                EdgeKind::Jump | EdgeKind::Taken => Some(Place::Taken(at)),
+                EdgeKind::Repeat => Some(Place::Again { bottom: at, top: start(edge.to) }),
+                EdgeKind::Fall if closes_loop => Some(Place::Done(at)),
+                EdgeKind::Fall => Some(Place::After(at)),
+                EdgeKind::CallReturn | EdgeKind::Table => None,
             }
         }
     }

@@ -5,8 +5,8 @@
 //! the cycle counter and the performance monitor stand still.
 
 use lancet_isa::blackfin::{
-    Address, AllReg, Alu3, Assembler, BitImm, Compare, DPreg, Dreg, EncodeError, Load, OffsetForm, Op, Preg, RegRange,
-    ReturnFrom, Store,
+    Address, AllReg, Alu3, Assembler, BfInsn, BitImm, Compare, DPreg, Dreg, EncodeError, Load, OffsetForm, Op, Preg,
+    RegRange, ReturnFrom, Store,
 };
 
 use super::events::{EVT0, IMASK};
@@ -23,6 +23,10 @@ pub const SAVED_PFCTL: i32 = 12;
 pub const SAVED_SYSCFG: i32 = SAVED_PFCTL + 4 * (1 + SAVED.len() as i32 + ALL_COUNT);
 /// Words beside the counters that hold registers for a moment.
 const SCRATCH_BYTES: u32 = 16;
+const SCRATCH_R0: i32 = 12;
+const BORROWED: [(DPreg, i32); 3] = [(DPreg::P1, 0), (DPreg::P2, 4), (DPreg::P3, 8)];
+/// The instructions that ask whether a loop ends here: two moves of a half each, one between registers, compare, branch.
+const LOOP_TEST_BYTES: u32 = 2 + 8 + 2 + 2;
 
 /// The registers a call saves beside those of PUSH MULTIPLE, in the order of their pushes.
 const SAVED: [AllReg; 27] = [
@@ -119,12 +123,10 @@ impl Runtime {
             Deed::Call { routine, argument } => self.call(out, routine, argument, at),
             Deed::Switch { routine, argument, unless } => self.switch(out, (routine, argument), unless, at),
             Deed::Set(value) => {
-                out.mov(AllReg::Rete, AllReg::P0)?.load_address(AllReg::P0, self.payload_data_at)?;
-                store(out, DPreg::P1, Preg::P0, 4)?;
-                out.load(AllReg::P1, value.into())?;
-                store(out, DPreg::P1, Preg::P0, 0)?;
-                load(out, DPreg::P1, Preg::P0, 4)?;
-                out.mov(AllReg::P0, AllReg::Rete).map(|_| ())
+                self.borrow_pointers(out)?;
+                out.load_address(AllReg::P1, self.payload_data_at)?.load(AllReg::P2, value.into())?;
+                store(out, DPreg::P2, Preg::P1, 0)?;
+                give_pointers_back(out)
             }
         }
     }
@@ -139,29 +141,82 @@ impl Runtime {
 
     /// A call under a condition that is tested in a few instructions.
     fn switch(&self, out: &mut Assembler, call: (u32, u32), unless: u8, at: u32) -> Result<(), EncodeError> {
-        let (p0, p1) = (Preg::P0, Preg::P1);
+        let test = |out: &mut Assembler| {
+            out.load_address(AllReg::P1, self.payload_data_at)?;
+            load(out, DPreg::P1, Preg::P1, 0)?;
+            out.op(Op::CompareImm { relation: Compare::Equal, left: DPreg::P1, right: (unless & 3) as i8 }).map(|_| ())
+        };
+        self.unless(out, test, |out| self.call(out, call.0, call.1, at))
+    }
+
+    /// What is done at the bottom of hardware loops, just before its instruction, if control goes to `target` behind it:
+    /// to the top of one of the loops, or on to the next instruction.
+    pub fn deed_where_loop_goes(
+        &self,
+        out: &mut Assembler,
+        deed: Deed,
+        bottom: &BfInsn,
+        target: u32,
+    ) -> Result<(), EncodeError> {
+        const LOOPS: [[AllReg; 3]; 2] =
+            [[AllReg::Lb0, AllReg::Lc0, AllReg::Lt0], [AllReg::Lb1, AllReg::Lc1, AllReg::Lt1]];
+        let test = |out: &mut Assembler| {
+            // P1: where control goes. Loop 1 is asked first by the hardware, so last here.
+            out.load_address(AllReg::P1, bottom.end())?;
+            for [lb, lc, lt] in LOOPS {
+                // If this is its bottom, and its count is more than 1, it is to its top.
+                let mut ends_here = Assembler::new(out.here() + LOOP_TEST_BYTES);
+                ends_here.mov(AllReg::P2, lc)?.load(AllReg::P3, 1)?;
+                compare(&mut ends_here, Compare::LessOrEqualUnsigned, DPreg::P2, DPreg::P3)?;
+                ends_here.mov(AllReg::P2, lt)?;
+                ends_here.op(Op::MoveIf { cc: false, dst: DPreg::P1, src: DPreg::P2 })?;
+                let start = out.here();
+                out.mov(AllReg::P2, lb)?.load_address(AllReg::P3, bottom.at)?;
+                compare(out, Compare::Equal, DPreg::P2, DPreg::P3)?;
+                out.op(Op::Branch { cc: false, predicted: false, target: ends_here.here() })?;
+                debug_assert_eq!(out.here(), start + LOOP_TEST_BYTES);
+                out.raw(&ends_here.finish());
+            }
+            out.load_address(AllReg::P2, target)?;
+            compare(out, Compare::Equal, DPreg::P1, DPreg::P2)?;
+            // CC is turned round.
+            out.op(Op::NegateCc).map(|_| ())
+        };
+        self.unless(out, test, |out| self.deed(out, deed, bottom.at))
+    }
+
+    /// Does something unless a test, which may use P1 to P3, leaves CC set. Registers are as they were where it is done.
+    fn unless(
+        &self,
+        out: &mut Assembler,
+        test: impl FnOnce(&mut Assembler) -> Result<(), EncodeError>,
+        then: impl FnOnce(&mut Assembler) -> Result<(), EncodeError>,
+    ) -> Result<(), EncodeError> {
         let restore = |out: &mut Assembler| -> Result<(), EncodeError> {
             out.op(Op::MoveToCc(Dreg::R0))?;
-            load(out, DPreg::R0, p0, 8)?;
-            load(out, p1.into(), p0, 4)?;
-            out.mov(AllReg::P0, AllReg::Rete).map(|_| ())
+            load(out, DPreg::R0, Preg::P0, SCRATCH_R0)?;
+            give_pointers_back(out)
         };
-        out.mov(AllReg::Rete, AllReg::P0)?.load_address(AllReg::P0, self.payload_data_at)?;
-        store(out, p1.into(), p0, 4)?;
-        store(out, DPreg::R0, p0, 8)?;
-        load(out, p1.into(), p0, 0)?;
+        self.borrow_pointers(out)?;
+        store(out, DPreg::R0, Preg::P0, SCRATCH_R0)?;
         out.op(Op::MoveFromCc(Dreg::R0))?;
-        out.op(Op::CompareImm { relation: Compare::Equal, left: p1.into(), right: (unless & 3) as i8 })?;
-        let mut differs = Assembler::new(out.here() + 2);
-        restore(&mut differs)?;
-        self.call(&mut differs, call.0, call.1, at)?;
-        let mut same = Assembler::new(differs.here() + 4);
-        restore(&mut same)?;
-        let behind = same.here();
-        differs.op(Op::JumpLong { target: behind })?;
-        out.op(Op::Branch { cc: true, predicted: true, target: differs.here() })?.raw(&differs.finish());
-        out.raw(&same.finish());
+        test(out)?;
+        let mut clear = Assembler::new(out.here() + 2);
+        restore(&mut clear)?;
+        then(&mut clear)?;
+        let mut set = Assembler::new(clear.here() + 4);
+        restore(&mut set)?;
+        let behind = set.here();
+        clear.op(Op::JumpLong { target: behind })?;
+        out.op(Op::Branch { cc: true, predicted: true, target: clear.here() })?.raw(&clear.finish());
+        out.raw(&set.finish());
         Ok(())
+    }
+
+    /// P0 becomes the address of the scratch area, and P1 to P3 are free.
+    fn borrow_pointers(&self, out: &mut Assembler) -> Result<(), EncodeError> {
+        out.mov(AllReg::Rete, AllReg::P0)?.load_address(AllReg::P0, self.scratch)?;
+        BORROWED.into_iter().try_for_each(|(reg, offset)| store(out, reg, Preg::P0, offset))
     }
 
     /// The call of the start-up routine.
@@ -235,6 +290,16 @@ impl Runtime {
         out.pop(AllReg::Rets)?.op(Op::Return(ReturnFrom::Subroutine))?;
         Ok(out.finish())
     }
+}
+
+fn give_pointers_back(out: &mut Assembler) -> Result<(), EncodeError> {
+    BORROWED.into_iter().try_for_each(|(reg, offset)| load(out, reg, Preg::P0, offset))?;
+    out.mov(AllReg::P0, AllReg::Rete).map(|_| ())
+}
+
+/// Of pointers, which changes CC alone.
+fn compare(out: &mut Assembler, relation: Compare, left: DPreg, right: DPreg) -> Result<(), EncodeError> {
+    out.op(Op::Compare { relation, left, right }).map(|_| ())
 }
 
 /// Pushes everything on the stack; counters stand still.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use lancet_isa::Svma;
 use lancet_isa::blackfin::{Assembler, BfInsn, EncodeError, Op, encode};
 
-use super::code::CodeBlock;
+use super::code::{Code, CodeBlock};
 use super::reexpress::{self, Leave};
 use super::{Deed, InPlaceError, Place, Placed, Refusal, Tactic, Work};
 
@@ -136,7 +136,7 @@ fn serve_run(
     let mut wanted: Points = BTreeMap::new();
     for insn in run.insns {
         let Some(list) = points.remove(&insn.at) else { continue };
-        let (good, bad): (Vec<_>, Vec<_>) = list.into_iter().partition(|(place, _)| fits(*place, insn));
+        let (good, bad): (Vec<_>, Vec<_>) = list.into_iter().partition(|(place, _)| fits(work.code, *place, insn));
         if !bad.is_empty() {
             rest.push((insn.at, bad, Refusal::NoSuchExit));
         }
@@ -148,7 +148,11 @@ fn serve_run(
     if let Some(kept) = run.kept.filter(|kept| run.end() == kept.at)
         && let Some(list) = points.remove(&kept.at)
     {
-        let (good, bad): (Vec<_>, Vec<_>) = list.into_iter().partition(|(place, _)| matches!(place, Place::Before(_)));
+        let (good, bad): (Vec<_>, Vec<_>) = list.into_iter().partition(|(place, _)| match place {
+            Place::Before(_) => true,
+            Place::Again { .. } | Place::Done(_) => fits(work.code, *place, kept),
+            Place::After(_) | Place::Taken(_) => false,
+        });
         if !bad.is_empty() {
             let why = why_kept(work, kept);
             rest.push((kept.at, bad, why));
@@ -189,11 +193,18 @@ fn moved(work: &Work<'_>, run: &Run<'_>) -> bool {
 }
 
 /// Is there such a place at the instruction?
-pub fn fits(place: Place, insn: &BfInsn) -> bool {
+pub fn fits(code: &Code, place: Place, insn: &BfInsn) -> bool {
+    // Where a loop goes is known if its last instruction does not change that.
+    let closes = |is_top: &dyn Fn(u32) -> bool| {
+        code.bottoms.get(&insn.at).is_some_and(|tops| tops.iter().any(|top| is_top(*top)))
+            && reexpress::check(insn, Leave::Jump, true).is_ok()
+    };
     match place {
         Place::Before(_) => true,
         Place::After(_) => reexpress::goes_on(&insn.op),
         Place::Taken(_) => reexpress::has_target(&insn.op),
+        Place::Again { top, .. } => closes(&|found| found == top),
+        Place::Done(_) => closes(&|_| true),
     }
 }
 
@@ -215,6 +226,17 @@ fn copy(work: &mut Work<'_>, run: &Run<'_>, wanted: &Points) -> Result<u32, InPl
         let goes_on = run.insns.last().is_none_or(|last| reexpress::goes_on(&last.op));
         if goes_on {
             deeds(&mut out, Place::Before(run.end()))?;
+            for (place, deed) in wanted.get(&run.end()).into_iter().flatten() {
+                match (*place, run.kept) {
+                    (Place::Again { top, .. }, Some(kept)) => {
+                        runtime.deed_where_loop_goes(&mut out, *deed, kept, top)?;
+                    }
+                    (Place::Done(_), Some(kept)) => {
+                        runtime.deed_where_loop_goes(&mut out, *deed, kept, kept.end())?;
+                    }
+                    _ => {}
+                }
+            }
             out.op(Op::JumpLong { target: run.end() })?;
         }
         Ok(out.finish())

@@ -54,12 +54,30 @@ pub enum Place {
     After(u32),
     /// Where the direct jump or the conditional branch at this address is taken.
     Taken(u32),
+    /// Where a hardware loop goes round once more: from the instruction at its bottom to its top.
+    Again { bottom: u32, top: u32 },
+    /// Where control passes behind the instruction at the bottom of hardware loops, because none goes round once more.
+    Done(u32),
+}
+
+/// Which side of the instruction.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Place::Before(_) => "before",
+            Place::After(_) => "after",
+            Place::Taken(_) => "taken",
+            Place::Again { .. } => "again",
+            Place::Done(_) => "done",
+        })
+    }
 }
 
 impl Place {
     pub fn at(self) -> u32 {
         match self {
-            Place::Before(at) | Place::After(at) | Place::Taken(at) => at,
+            Place::Before(at) | Place::After(at) | Place::Taken(at) | Place::Done(at) => at,
+            Place::Again { bottom, .. } => bottom,
         }
     }
 }
@@ -71,8 +89,7 @@ pub enum Deed {
     Count(u32),
     /// Call a routine of the payload, with this in R0 and the address of the place in R1. All registers are protected.
     Call { routine: u32, argument: u32 },
-    /// As `Call`, but only if the first word of the payload's data is not `unless` (0 to 3). The two words behind it are
-    /// used for a moment.
+    /// As `Call`, but only if the first word of the payload's data is not `unless` (0 to 3).
     Switch { routine: u32, argument: u32, unless: u8 },
     /// Set the first word of the payload's data.
     Set(u8),
@@ -150,13 +167,22 @@ pub enum Tactic {
     Trap,
 }
 
-/// With what it costs to count at one place: the mean over the counts of all blocks of `crc.op.elf`, in cycles of the
-/// simulator's model.
+impl Tactic {
+    /// What it costs to count at one place: the mean over the counts of all blocks of `crc.op.elf`, in cycles of the
+    /// simulator's model.
+    pub fn cycles_of_a_count(self) -> u32 {
+        match self {
+            Tactic::Jump => 30,
+            Tactic::Trap => 145,
+        }
+    }
+}
+
 impl fmt::Display for Tactic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Tactic::Jump => "jumps (about 30 cycles a count)",
-            Tactic::Trap => "traps (about 145 cycles a count)",
+            Tactic::Jump => "jump",
+            Tactic::Trap => "trap",
         })
     }
 }

@@ -61,7 +61,7 @@ fn check(
     }
     let tops = work.code.bottoms.get(&at);
     reexpress::check(insn, Leave::Interrupt, tops.is_some())?;
-    if list.iter().any(|(place, _)| !fits(*place, insn)) {
+    if list.iter().any(|(place, _)| !fits(work.code, *place, insn)) {
         return Err(Refusal::NoSuchExit);
     }
     let overlaps = |over: &super::Overwrite| {
@@ -90,19 +90,30 @@ fn place(
     let deeds = |out: &mut Assembler, place: Place| -> Result<(), EncodeError> {
         list.iter().filter(|(here, _)| *here == place).try_for_each(|(_, deed)| runtime.deed(out, *deed, at))
     };
-    let code = work.room.code(|here| {
-        let mut out = Assembler::new(here);
-        Runtime::switch_back(&mut out)?;
-        deeds(&mut out, Place::Before(at))?;
-        let bytes = image.bytes(Svma(at.into()), insn.len.into()).unwrap_or_default();
-        reexpress::write(&mut out, insn, bytes, Leave::Interrupt, &mut |out| deeds(out, Place::Taken(at)))?;
-        deeds(&mut out, Place::After(at))?;
-        out.op(Op::Return(ReturnFrom::Interrupt))?;
-        Ok(out.finish())
-    })?;
-    let tops = work.code.bottoms.get(&at).into_iter().flatten().copied();
-    for key in std::iter::once(at + RAISE_BYTES).chain(tops) {
+    // At the bottom of loops the key says where control goes.
+    let tops = work.code.bottoms.get(&at).into_iter().flatten();
+    let ways = std::iter::once((at + RAISE_BYTES, Place::Done(at)));
+    let ways = ways.chain(tops.map(|&top| (top, Place::Again { bottom: at, top })));
+    let mut shared = None;
+    for (key, way) in ways {
+        let alike = !list.iter().any(|(place, _)| matches!(place, Place::Again { .. } | Place::Done(_)));
+        if let Some(code) = shared.filter(|_| alike) {
+            keys.insert(key, code);
+            continue;
+        }
+        let code = work.room.code(|here| {
+            let mut out = Assembler::new(here);
+            Runtime::switch_back(&mut out)?;
+            deeds(&mut out, Place::Before(at))?;
+            let bytes = image.bytes(Svma(at.into()), insn.len.into()).unwrap_or_default();
+            reexpress::write(&mut out, insn, bytes, Leave::Interrupt, &mut |out| deeds(out, Place::Taken(at)))?;
+            deeds(&mut out, Place::After(at))?;
+            deeds(&mut out, way)?;
+            out.op(Op::Return(ReturnFrom::Interrupt))?;
+            Ok(out.finish())
+        })?;
         keys.insert(key, code);
+        shared = Some(code);
     }
     let mut new = encode(&Op::Raise(event), at)?.to_vec();
     while new.len() < usize::from(insn.len) {
