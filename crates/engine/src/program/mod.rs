@@ -25,6 +25,7 @@ pub mod liveness;
 pub mod loops;
 mod noreturn;
 mod region;
+pub mod rounds;
 mod seeds;
 
 use std::ops::ControlFlow;
