@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use lancet::names;
 use lancet::program::{FuncId, Program};
 use lancet::rewrite::{CountOptions, Editor, Sharing};
-use lancet::tools::count::Counted;
+use lancet::tools::count::{Counted, Rounds};
 use regex::Regex;
 
 use crate::output::Output;
@@ -37,6 +37,9 @@ pub struct Args {
     /// library, where that cannot be known
     #[arg(long = "counters", value_name = "WHO", value_enum)]
     counters: Option<Threads>,
+    /// Where the rounds of a loop without calls are counted
+    #[arg(long, value_name = "WHERE", value_enum, default_value_t)]
+    rounds: Where,
     /// List the functions or points that are left alone, each with the reason
     #[arg(long)]
     explain: bool,
@@ -67,6 +70,27 @@ enum Threads {
     Together,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+enum Where {
+    /// In memory, each as it happens: nothing is lost when the process is killed
+    #[default]
+    Memory,
+    /// Only at the end of the loop, where a register tells how many there were. A loop that a signal ends is not counted
+    Induction,
+    /// In free registers too, until the end of the loop
+    Registers,
+}
+
+impl Where {
+    fn rounds(self) -> Rounds {
+        match self {
+            Where::Memory => Rounds::Memory,
+            Where::Induction => Rounds::Induction,
+            Where::Registers => Rounds::Registers,
+        }
+    }
+}
+
 impl Threads {
     fn sharing(self) -> Sharing {
         match self {
@@ -92,8 +116,9 @@ Examples:
 
 pub fn run(args: Args, output: &mut Output) -> anyhow::Result<()> {
     if crate::in_place::is_for(&args.file)? {
-        if args.counts.is_some() || args.functions.is_some() || args.profile.is_some() || args.counters.is_some() {
-            anyhow::bail!("--counts, --functions, --profile and --counters are not for Blackfin programs");
+        let of_others = args.counts.is_some() || args.functions.is_some() || args.profile.is_some();
+        if of_others || args.counters.is_some() || args.rounds != Where::default() {
+            anyhow::bail!("--counts, --functions, --profile, --counters and --rounds are not for Blackfin programs");
         }
         return crate::in_place::run(&args.file, &args.output, args.tool, &args.in_place, args.explain, output);
     }
@@ -106,13 +131,20 @@ pub fn run(args: Args, output: &mut Output) -> anyhow::Result<()> {
         Tool::Count => {
             let profile = args.profile.as_deref().map(|path| Counted::open(path, None, None)).transpose()?;
             let sharing = args.counters.map(Threads::sharing);
-            let options = CountOptions { counts: args.counts.as_deref(), sharing, profile: profile.as_ref() };
+            let options = CountOptions {
+                counts: args.counts.as_deref(),
+                sharing,
+                profile: profile.as_ref(),
+                rounds: args.rounds.rounds(),
+            };
             editor.write_counting(&args.output, &options)?;
         }
     }
     if args.explain {
         explain(&editor, &mut output.out)?;
     }
+    // The process ends here, which frees everything at once.
+    std::mem::forget(editor);
     Ok(())
 }
 

@@ -97,6 +97,9 @@ pub trait Edit: Send + Sync {
     /// instructions.
     fn walk(&self, code: &[u8], at: Svma, visit: &mut dyn FnMut(usize, Movable));
 
+    /// May an instruction in `code` be one that must stay? A quick look at the bytes: it may say yes too often.
+    fn may_stay(&self, code: &[u8]) -> bool;
+
     /// Writes the direct jump, branch or call at the start of `code` anew, to reach near or far. Returns the field for
     /// its target. (A branch that exists in a near form only becomes a near one around a far jump.)
     fn transfer(&self, code: &[u8], reach: Reach, out: &mut Vec<u8>) -> Field;
@@ -109,6 +112,24 @@ pub trait Edit: Send + Sync {
 
     /// Adds one to a 64-bit counter. `fields` gets those for a shared counter's address.
     fn count(&self, counter: Counter, free: Free, out: &mut Vec<u8>, fields: &mut Vec<Field>);
+
+    /// Gives a register the value of another, or zero.
+    fn set(&self, reg: Reg, from: Option<Reg>, out: &mut Vec<u8>);
+
+    /// Adds one to a register, and changes nothing else.
+    fn count_in(&self, reg: Reg, out: &mut Vec<u8>);
+
+    /// Adds to a 64-bit counter what `reg` holds; with `since`, how much more `reg` holds than `since`, which may be
+    /// overwritten. `fields` gets those for a shared counter's address.
+    fn add(
+        &self,
+        counter: Counter,
+        reg: Reg,
+        since: Option<Reg>,
+        free: Free,
+        out: &mut Vec<u8>,
+        fields: &mut Vec<Field>,
+    );
 
     /// Remembers in `note` which row of counters the next [`Edit::count_marked`] means. Returns the fields for shared
     /// addresses of the row and of the note.

@@ -15,7 +15,7 @@ use lancet_isa::edit::Edit;
 use lancet_isa::runtime::StartUp;
 
 use crate::Error;
-use crate::tools::count::{self, Counted, Notes, Original, file};
+use crate::tools::count::{self, Counted, Notes, Original, Rounds, file};
 
 /// A program that is ready to be edited.
 pub struct Editor {
@@ -33,6 +33,8 @@ pub struct CountOptions<'a> {
     pub sharing: Option<Sharing>,
     /// An earlier profile of the same program.
     pub profile: Option<&'a Counted>,
+    /// Where the rounds of loops are counted.
+    pub rounds: Rounds,
 }
 
 /// What became of the text.
@@ -91,7 +93,7 @@ impl Editor {
             let (program, profiled) = (image.name().to_owned(), profiled.name().to_owned());
             return Err(Error::OtherProfile { program, profiled });
         }
-        let made = count::instrument(&self.program, &self.survey, options.profile);
+        let made = count::instrument(&self.program, &self.survey, options.profile, options.rounds);
         let notes = Notes { original: Original::of(image), funcs: made.funcs }.to_bytes();
         self.write_keeping(out, &made.plan, &notes, options)
     }

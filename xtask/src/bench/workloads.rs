@@ -19,6 +19,10 @@ pub enum Version {
     Native,
     Null,
     Count,
+    /// Counting, without increments where induction variables tell.
+    Induction,
+    /// And with counters of loops in registers.
+    Registers,
     CountEach,
     Gcov,
     GcovAtomic,
@@ -65,7 +69,7 @@ enum Language {
 const INPUT: &str = "INPUT";
 const INPUT_SIZE: usize = 3_000_000;
 
-const PROGRAMS: [Program; 6] = [
+static PROGRAMS: [Program; 6] = [
     Program { name: "bzip2", from: Origin::Package(&BZIP2), arguments: &["-9", "-c", INPUT] },
     Program { name: "lua", from: Origin::Package(&LUA), arguments: &["@work.lua", "8"] },
     Program {
@@ -92,8 +96,9 @@ pub struct Maker<'a> {
 
 impl Maker<'_> {
     /// All workloads, or those with the names.
-    pub fn all(&self, names: &[String]) -> Result<Vec<Workload>> {
-        let wanted = |program: &&Program| names.is_empty() || names.iter().any(|name| name == program.name);
+    pub fn all(&self, names: &[&str]) -> Result<Vec<Workload>> {
+        names.iter().try_for_each(|name| named(name).map(drop))?;
+        let wanted = |program: &&Program| names.is_empty() || names.contains(&program.name);
         PROGRAMS.iter().filter(wanted).map(|program| self.workload(program)).collect()
     }
 
@@ -106,15 +111,15 @@ impl Maker<'_> {
             command
         };
         let language = program.language();
-        let build = |version: &str, compiler: &[&str], options: &[&str]| match &program.from {
-            Origin::Package(sources) => sources.build(version, compiler, options),
-            Origin::Own(file, _) => self.compile(file, version, compiler, options),
-        };
+        let build =
+            |version: &str, compiler: &[&str], options: &[&str]| self.build(program, version, compiler, options);
         let native = build("native", language.compiler(), &[])?;
         let mut versions = vec![(Version::Native, run(&native))];
-        let tools: [(Version, &str, &[&str]); 3] = [
+        let tools: [(Version, &str, &[&str]); 5] = [
             (Version::Null, "null", &["--tool", "null"]),
             (Version::Count, "count", &["--counters", "together"]),
+            (Version::Induction, "induction", &["--counters", "together", "--rounds", "induction"]),
+            (Version::Registers, "registers", &["--counters", "together", "--rounds", "registers"]),
             (Version::CountEach, "each", &["--counters", "each"]),
         ];
         for (version, suffix, options) in tools {
@@ -142,8 +147,7 @@ impl Maker<'_> {
             add(Version::ClangNative, build("clang", clang, &[]).map(|path| run(&path)));
             add(Version::ClangGenerate, build("generate", clang, &["-fprofile-generate"]).map(|path| run(&path)));
         }
-        let relocatable = build("relocatable", language.compiler(), &[language.with_relocations()]);
-        add(Version::Bolt, relocatable.and_then(|path| self.bolt(&path)).map(|path| run(&path)));
+        add(Version::Bolt, self.bolt(program).map(|path| run(&path)));
         let mut callgrind = Command::new("valgrind");
         callgrind.args(["--quiet", "--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(&native).args(&arguments);
         add(Version::Callgrind, shell::find_program("valgrind").context("no valgrind").map(|_| callgrind));
@@ -180,16 +184,44 @@ impl Maker<'_> {
         Ok(program)
     }
 
-    fn bolt(&self, program: &Path) -> Result<PathBuf> {
-        let bolt = BOLT.iter().find(|path| Path::new(path).is_file()).context("llvm-bolt is not installed")?;
-        let name = program.file_name().unwrap_or_default().to_string_lossy();
-        let (output, profile) = (self.scratch.join(format!("{name}.bolt")), self.scratch.join(format!("{name}.fdata")));
-        let mut command = Command::new(bolt);
-        command.arg(program).arg("-instrument").arg("-o").arg(&output);
-        command.arg(format!("--instrumentation-file={}", profile.display()));
+    /// The program as its makers would ship it.
+    pub fn native(&self, name: &str) -> Result<PathBuf> {
+        let program = named(name)?;
+        self.build(program, "native", program.language().compiler(), &[])
+    }
+
+    /// Instrumenting a program with llvm-bolt, which wants it linked with relocations.
+    pub fn bolting(&self, name: &str) -> Result<Command> {
+        Ok(self.bolting_to(named(name)?)?.0)
+    }
+
+    fn bolt(&self, program: &Program) -> Result<PathBuf> {
+        let (mut command, output) = self.bolting_to(program)?;
         shell::output(&mut command)?;
         Ok(output)
     }
+
+    fn bolting_to(&self, program: &Program) -> Result<(Command, PathBuf)> {
+        let language = program.language();
+        let linked = self.build(program, "relocatable", language.compiler(), &[language.with_relocations()])?;
+        let bolt = BOLT.iter().find(|path| Path::new(path).is_file()).context("llvm-bolt is not installed")?;
+        let at = |extension: &str| self.scratch.join(format!("{}.{extension}", program.name));
+        let mut command = Command::new(bolt);
+        command.arg(linked).arg("-instrument").arg("-o").arg(at("bolt"));
+        command.arg(format!("--instrumentation-file={}", at("fdata").display()));
+        Ok((command, at("bolt")))
+    }
+
+    fn build(&self, program: &Program, version: &str, compiler: &[&str], options: &[&str]) -> Result<PathBuf> {
+        match &program.from {
+            Origin::Package(sources) => sources.build(version, compiler, options),
+            Origin::Own(file, _) => self.compile(file, version, compiler, options),
+        }
+    }
+}
+
+fn named(name: &str) -> Result<&'static Program> {
+    PROGRAMS.iter().find(|program| program.name == name).with_context(|| format!("there is no workload {name}"))
 }
 
 impl Program {

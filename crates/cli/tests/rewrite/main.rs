@@ -10,6 +10,7 @@ mod control;
 mod exact;
 mod go;
 mod kinds;
+mod loops;
 mod options;
 mod processes;
 mod safety;

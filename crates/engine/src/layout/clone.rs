@@ -12,16 +12,17 @@
 //! Every way out of a block is written from the function's edges, not from what happens to stand behind it, so blocks
 //! may overlap, and parts may lie anywhere.
 
-use lancet_isa::edit::{Counter, Edit, Free, Movable};
+use lancet_isa::edit::{Counter, Edit, Free, Movable, OutOfReach};
 use lancet_isa::{Flow, RegSet, Svma, Target, decode_one};
 
 use super::LayoutError;
 use super::fork::Forks;
 use super::joins::Joins;
 use super::map::MovedPiece;
-use super::piece::{Addresses, Dest, Label, Piece};
+use super::piece::{Addresses, Dest, Finished, Label, Piece};
+use super::planned::Planned;
 use super::survey::Survey;
-use crate::plan::{Action, CallId, CounterId, FuncPlan, Insertion, Plan, Point};
+use crate::plan::{Action, CallId, CounterId, FuncPlan, Held, Plan, Point};
 use crate::program::liveness;
 use crate::program::{Block, BlockId, EdgeId, EdgeKind, ExitKind, Func, FuncId, Part, Program};
 
@@ -76,7 +77,7 @@ pub(super) struct FuncClone {
 #[derive(Debug)]
 pub(super) struct ClonePiece {
     pub old: Part,
-    pub code: Piece,
+    pub code: Finished,
     /// Nothing was added.
     is_plain: bool,
 }
@@ -128,59 +129,69 @@ enum Way {
 struct Maker<'a> {
     around: &'a Around<'a>,
     func: &'a Func,
-    /// By point.
-    insertions: Vec<Insertion>,
+    planned: Planned,
     /// By block: how many ways lead in, and the last of its edges among them.
     ways_in: Vec<(u32, EdgeId)>,
     /// By block: the piece it is in.
     piece_of: Vec<u32>,
+    /// By block: registers that the plan uses there.
+    held: Vec<RegSet>,
     /// Never to be changed by what is added.
     keep: RegSet,
     joins: Joins,
-    piece: Piece,
+    piece: &'a mut Piece,
     piece_index: u32,
     old: Part,
     asides: Vec<Aside>,
     table_ways: Vec<(EdgeId, u32, Label)>,
 }
 
-pub(super) fn make(around: &Around<'_>, id: FuncId, plan: &FuncPlan) -> Result<FuncClone, LayoutError> {
+/// `piece` is memory to work in.
+pub(super) fn make(
+    around: &Around<'_>,
+    id: FuncId,
+    plan: &FuncPlan,
+    piece: &mut Piece,
+) -> Result<FuncClone, LayoutError> {
     let func = around.program.func(id);
     let joins = Joins::of(func, around.survey.joined(id), plan).ok_or(LayoutError::BadRows { at: func.entry })?;
-    let mut insertions = plan.insertions.clone();
-    insertions.sort_by_key(|insertion| insertion.at);
     let mut ways_in = vec![(0u32, EdgeId(0)); func.blocks.len()];
     for (i, edge) in func.edges.iter().enumerate() {
         let way = &mut ways_in[edge.to.0 as usize];
         *way = (way.0 + 1, EdgeId(i as u32));
     }
     func.entries.iter().for_each(|block| ways_in[block.0 as usize].0 += 2);
+    let mut held = vec![RegSet::EMPTY; func.blocks.len()];
+    for Held { reg, within } in &plan.held {
+        func.loops.blocks(*within).iter().for_each(|block| held[*block as usize] |= RegSet::of(*reg));
+    }
     let part_of = |block: &Block| func.parts.iter().position(|part| part.contains(block.start)).unwrap_or(0) as u32;
     let mut maker = Maker {
         around,
         func,
-        insertions,
+        planned: Planned::of(plan),
         ways_in,
         piece_of: func.blocks.iter().map(part_of).collect(),
+        held,
         keep: around.survey.kept(id),
         joins,
-        piece: Piece::default(),
+        piece,
         piece_index: 0,
         old: Part { start: func.entry, end: func.entry },
         asides: Vec::new(),
         table_ways: Vec::new(),
     };
-    let pieces = (0..func.parts.len()).map(|i| maker.piece(i)).collect();
+    let pieces = (0..func.parts.len()).map(|i| maker.piece(i)).collect::<Result<_, _>>()?;
     Ok(FuncClone { id, pieces, table_ways: maker.table_ways })
 }
 
 impl Maker<'_> {
-    fn piece(&mut self, index: usize) -> ClonePiece {
+    fn piece(&mut self, index: usize) -> Result<ClonePiece, OutOfReach> {
         self.old = self.func.parts[index];
         self.piece_index = index as u32;
-        self.piece = Piece::new(2 * self.func.blocks.len());
         let first = self.func.blocks.partition_point(|block| block.start < self.old.start);
         let end = self.func.blocks.partition_point(|block| block.start < self.old.end);
+        self.piece.restart(2 * self.func.blocks.len());
         for i in first..end {
             let next = (i + 1 < end).then(|| BlockId(i as u32 + 1));
             self.block(BlockId(i as u32), next);
@@ -190,9 +201,8 @@ impl Maker<'_> {
             self.piece.label(aside.label);
             self.way(aside.way);
         }
-        let mut code = std::mem::take(&mut self.piece);
-        code.settle(self.around.edit);
-        ClonePiece { old: self.old, code, is_plain: self.insertions.is_empty() }
+        let code = self.piece.finish(self.around.edit)?;
+        Ok(ClonePiece { old: self.old, code, is_plain: self.planned.is_empty() })
     }
 
     fn block(&mut self, id: BlockId, next: Option<BlockId>) {
@@ -200,7 +210,7 @@ impl Maker<'_> {
         if self.is_aligned_loop(id) || self.is_aligned_target(id) {
             self.piece.align(ALIGN);
         }
-        let live = self.func.live_in(id);
+        let live = self.live_in(id);
         let first = self.joined_arrival(id, live);
         self.piece.label(begin_of(id));
         for (i, _) in self.func.entries.iter().enumerate().filter(|(_, entry)| **entry == id) {
@@ -242,40 +252,56 @@ impl Maker<'_> {
         let single = self.has_points_at_instructions(block).then(|| self.around.program.live_before(self.func, id));
         let system_calls = self.system_calls(block);
         let mut offset = 0;
+        // What goes over as it is goes over at once.
+        let mut waiting = 0..0;
         let mut index = 0;
         self.around.edit.walk(code, block.start, &mut |len, movable| {
-            let at = block.start + offset as u64;
-            let is_last = offset + len == code.len();
-            let code = &code[offset..offset + len];
+            let (begin, end) = (offset, offset + len);
+            let at = block.start + begin as u64;
+            let is_last = end == code.len();
             if let Some(live) = &single {
+                self.copy_plain(&code[std::mem::take(&mut waiting)]);
                 self.at_instruction(Point::Before(at), live.get(index).copied().unwrap_or(RegSet::ALL), at);
             }
-            if is_last && offset >= padding {
-                self.go_on(id, next, at);
-            } else if is_last && system_calls.last() == Some(&at) {
-                self.copy(code, movable);
-                self.after_system_call(at + len as u64);
-                self.go_on(id, next, at);
-            } else if is_last {
-                self.last(id, block, code, movable, next);
-            } else if offset < padding {
-                self.copy(code, movable);
-                if system_calls.contains(&at) {
+            let is_system_call = system_calls.contains(&at);
+            if !is_last && begin < padding && movable == Movable::AsIs && !is_system_call {
+                waiting = if waiting.is_empty() { begin..end } else { waiting.start..end };
+            } else {
+                self.copy_plain(&code[std::mem::take(&mut waiting)]);
+                match (is_last, begin < padding) {
+                    (true, true) if is_system_call => {
+                        self.copy_plain(&code[begin..end]);
+                        self.after_system_call(at + len as u64);
+                        self.go_on(id, next, at);
+                    }
+                    (true, true) => self.last(id, block, &code[begin..end], movable, next),
+                    (true, false) => self.go_on(id, next, at),
+                    (false, true) => self.copy(&code[begin..end], movable),
+                    (false, false) => {}
+                }
+                if is_system_call && !is_last && begin < padding {
                     self.after_system_call(at + len as u64);
                 }
-                if let Some(live) = &single {
-                    let live = live.get(index + 1).copied().unwrap_or(RegSet::ALL);
-                    self.at_instruction(Point::After(at), live, at + len as u64);
-                }
             }
-            offset += len;
+            if let Some(live) = single.as_ref().filter(|_| !is_last && begin < padding) {
+                self.copy_plain(&code[std::mem::take(&mut waiting)]);
+                let live = live.get(index + 1).copied().unwrap_or(RegSet::ALL);
+                self.at_instruction(Point::After(at), live, at + len as u64);
+            }
+            offset = end;
             index += 1;
         });
     }
 
+    fn copy_plain(&mut self, code: &[u8]) {
+        if !code.is_empty() {
+            self.copy(code, Movable::AsIs);
+        }
+    }
+
     /// What was planned around single instructions; the code behind it stands at other distances.
     fn at_instruction(&mut self, point: Point, live: RegSet, next: Svma) {
-        if self.planned(point).is_empty() {
+        if self.planned.at(point).is_empty() {
             return;
         }
         let begin = self.piece.new_label();
@@ -382,7 +408,7 @@ impl Maker<'_> {
     /// Ways through a jump table that something is planned for.
     fn table_edges(&mut self, id: BlockId, offset: u32) {
         if let (Some(row), Some(note)) = (self.joins.row(id), self.joins.note) {
-            let live = self.func.live_out(id) | self.reads_of_last(id);
+            let live = self.live_out(id) | self.reads_of_last(id);
             let (edit, free) = (self.around.edit, self.free(live));
             let (row_place, note_place) = (self.place(row), self.place(note));
             self.piece.code_with_two(row, note, |out| edit.mark(row_place, note_place, free, out));
@@ -391,7 +417,7 @@ impl Maker<'_> {
         for (i, edge) in self.func.successors(id).iter().enumerate() {
             let edge_id = EdgeId(first + i as u32);
             let is_alone = !self.is_at_target(edge_id) && !self.joins.contains(edge_id);
-            if edge.kind == EdgeKind::Table && is_alone && !self.planned(Point::Edge(edge_id)).is_empty() {
+            if edge.kind == EdgeKind::Table && is_alone && !self.planned.at(Point::Edge(edge_id)).is_empty() {
                 let label = self.piece.new_label();
                 self.asides.push(Aside { label, way: Way::Edge(edge_id), from: offset });
                 self.table_ways.push((edge_id, self.piece_index, label));
@@ -402,12 +428,12 @@ impl Maker<'_> {
     /// Where a conditional branch goes when it is taken.
     fn taken(&mut self, id: BlockId, offset: u32) -> Dest {
         let way = match self.edge_of(id, |kind| kind == EdgeKind::Taken) {
-            Some(edge) if self.is_at_target(edge) || self.planned(Point::Edge(edge)).is_empty() => {
+            Some(edge) if self.is_at_target(edge) || self.planned.at(Point::Edge(edge)).is_empty() => {
                 return self.body(self.func.edges[edge.0 as usize].to);
             }
             Some(edge) => Way::Edge(edge),
             None => match self.exit_taken(id) {
-                Some((index, to)) if self.planned(Point::Exit(index)).is_empty() => return self.around.direct(to),
+                Some((index, to)) if self.planned.at(Point::Exit(index)).is_empty() => return self.around.direct(to),
                 Some((index, to)) => Way::Exit { index, to },
                 None => return Dest::Old(self.func.block(id).end()),
             },
@@ -419,7 +445,7 @@ impl Maker<'_> {
 
     /// From the end of a block, whose last instruction is at `last`, to where control goes without a jump.
     fn go_on(&mut self, id: BlockId, next: Option<BlockId>, last: Svma) {
-        self.add(Point::After(last), self.func.live_out(id));
+        self.add(Point::After(last), self.live_out(id));
         if let Some(edge) = self.edge_of(id, |kind| matches!(kind, EdgeKind::Fall | EdgeKind::CallReturn)) {
             let to = self.func.edges[edge.0 as usize].to;
             if next == Some(to) && !self.has_code_in_front(to) {
@@ -493,14 +519,8 @@ impl Maker<'_> {
     fn add_unless_at_target(&mut self, edge: EdgeId) {
         if !self.is_at_target(edge) {
             let to = self.func.edges[edge.0 as usize].to;
-            self.add(Point::Edge(edge), self.func.live_in(to));
+            self.add(Point::Edge(edge), self.live_in(to));
         }
-    }
-
-    fn planned(&self, point: Point) -> &[Insertion] {
-        let first = self.insertions.partition_point(|insertion| insertion.at < point);
-        let count = self.insertions[first..].partition_point(|insertion| insertion.at == point);
-        &self.insertions[first..first + count]
     }
 
     /// Must control that falls into a block jump over what stands in front of it?
@@ -515,14 +535,12 @@ impl Maker<'_> {
 
     fn has_entry_code(&self, block: BlockId) -> bool {
         let mut entries = self.func.entries.iter().enumerate().filter(|(_, entry)| **entry == block);
-        entries.any(|(i, _)| !self.planned(Point::Entry(i as u32)).is_empty())
+        entries.any(|(i, _)| !self.planned.at(Point::Entry(i as u32)).is_empty())
     }
 
     fn has_points_at_instructions(&self, block: &Block) -> bool {
         let range = block.start..block.end();
-        let mut single = self.insertions.iter().rev();
-        let is_single = |insertion: &&Insertion| matches!(insertion.at, Point::Before(_) | Point::After(_));
-        single.by_ref().take_while(is_single).any(|insertion| match insertion.at {
+        self.planned.at_instructions().iter().any(|insertion| match insertion.at {
             Point::Before(at) | Point::After(at) => range.contains(&at),
             _ => false,
         })
@@ -530,21 +548,39 @@ impl Maker<'_> {
 
     /// Writes what was planned for a point where `live` is needed afterwards.
     fn add(&mut self, point: Point, live: RegSet) {
-        if self.insertions.is_empty() {
-            return;
-        }
-        let free = self.free(live);
-        let first = self.insertions.partition_point(|insertion| insertion.at < point);
-        for i in first..self.insertions.len() {
-            let Insertion { at, action } = self.insertions[i];
-            if at != point {
-                break;
-            }
-            match action {
-                Action::Count(counter) => self.count(counter, free),
+        let (edit, range) = (self.around.edit, self.planned.range(point));
+        let read = self.planned.registers_read(range.clone());
+        for i in range {
+            match self.planned.action(i) {
+                Action::Count(counter) => self.count(counter, self.free(live)),
                 Action::Call(call) => self.call(call),
+                Action::Set { reg, from } => self.piece.code(|out| {
+                    edit.set(reg, from, out);
+                    None
+                }),
+                Action::CountIn(reg) => self.piece.code(|out| {
+                    edit.count_in(reg, out);
+                    None
+                }),
+                Action::Add { counter, reg, since } => {
+                    // What comes behind it here may need others of these.
+                    let free = Free { regs: self.free(live).regs.without(read) };
+                    let place = self.place(counter);
+                    self.piece.code_with_fields(Dest::Counter(counter), |out, fields| {
+                        edit.add(place, reg, since, free, out, fields);
+                    });
+                }
             }
         }
+    }
+
+    /// What may be read at the start of a block, by the program or by what was planned.
+    fn live_in(&self, id: BlockId) -> RegSet {
+        self.func.live_in(id) | self.held[id.0 as usize]
+    }
+
+    fn live_out(&self, id: BlockId) -> RegSet {
+        self.func.live_out(id) | self.held[id.0 as usize]
     }
 
     /// What may be overwritten where `live` is needed afterwards.
@@ -583,7 +619,7 @@ impl Maker<'_> {
 
     /// A block behind padding that nothing runs through. Among counters the padding costs more than it gains.
     fn is_aligned_target(&self, id: BlockId) -> bool {
-        if !self.insertions.is_empty() {
+        if !self.planned.is_empty() {
             return false;
         }
         let start = self.func.block(id).start;
@@ -595,15 +631,17 @@ impl Maker<'_> {
 /// Where the padding at the end of a block begins, if control falls through it.
 fn padding_at_end(maker: &Maker<'_>, block: &Block, code: &[u8]) -> usize {
     let isa = maker.around.program.image().isa();
+    let mut starts = Vec::with_capacity(block.insns as usize);
     let mut offset = 0;
-    let mut end = 0;
     maker.around.edit.walk(code, block.start, &mut |len, _| {
-        let at = block.start + offset as u64;
-        if !isa.is_padding(&code[offset..offset + len], at) {
-            end = offset + len;
-        }
+        starts.push(offset);
         offset += len;
     });
+    let mut end = code.len();
+    while let Some(start) = starts.pop().filter(|start| isa.is_padding(&code[*start..end], block.start + *start as u64))
+    {
+        end = start;
+    }
     end
 }
 
@@ -663,30 +701,18 @@ impl Addresses for Seen<'_> {
     }
 }
 
-/// The finished pieces of a clone, with their bytes.
-pub(super) fn emit(
-    around: &Around<'_>,
-    places: &Places<'_>,
-    clone: usize,
-) -> Result<Vec<(MovedPiece, Vec<u8>)>, lancet_isa::edit::OutOfReach> {
-    let seen = Seen { places, clone };
-    let of = &places.clones[clone];
-    let pieces = of.pieces.iter().zip(&places.addresses[clone]);
-    pieces
-        .filter(|(piece, _)| piece.code.len() > 0)
-        .map(|(piece, &at)| {
-            let emitted = piece.code.emit(around.edit, at, piece.old.start, &seen)?;
-            let moved = MovedPiece {
-                func: of.id,
-                old_start: piece.old.start,
-                old_end: piece.old.end,
-                new_start: at,
-                body_end: at + u64::from(piece.code.body_len()),
-                new_end: at + u64::from(piece.code.len()),
-                spans: emitted.spans,
-                asides: emitted.asides,
-            };
-            Ok((moved, emitted.bytes))
-        })
-        .collect()
+impl FuncClone {
+    /// Where everything of a piece is that stands at `at`.
+    pub fn moved(&self, piece: &ClonePiece, at: Svma) -> MovedPiece {
+        MovedPiece {
+            func: self.id,
+            old_start: piece.old.start,
+            old_end: piece.old.end,
+            new_start: at,
+            body_end: at + u64::from(piece.code.body_len),
+            new_end: at + u64::from(piece.code.len()),
+            spans: piece.code.spans(at, piece.old.start),
+            asides: piece.code.asides(at, piece.old.start),
+        }
+    }
 }

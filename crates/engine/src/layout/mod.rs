@@ -18,6 +18,7 @@ mod map;
 mod patch;
 mod payload;
 mod piece;
+mod planned;
 mod redirect;
 mod run_time;
 mod survey;
@@ -38,10 +39,10 @@ pub use survey::{Obstacle, Survey};
 
 use crate::plan::Plan;
 use crate::program::{EdgeId, FuncId, Part, Program};
-use clone::{Around, FuncClone, Places, body_of};
+use clone::{Around, FuncClone, Places, Seen, body_of};
 use fork::Forks;
 use payload::Payload;
-use piece::Label;
+use piece::{Label, Piece};
 use redirect::Redirect;
 use tables::Change;
 
@@ -147,10 +148,11 @@ pub fn lay_out(
     let sees_system_calls = gates.is_some() && program.image().interpreter().is_none();
     let around = Around { program, edit, survey: frame.survey, plan, counters, forks: &forks, sees_system_calls };
 
-    let clones: Result<Vec<FuncClone>, LayoutError> =
-        planned.par_iter().filter_map(|id| plan.of(*id).map(|plan| clone::make(&around, *id, plan))).collect();
-    let clones = clones?;
-    let addresses = assign(&clones, code.end());
+    let make = |piece: &mut Piece, id: &FuncId| plan.of(*id).map(|plan| clone::make(&around, *id, plan, piece));
+    let clones: Result<Vec<Option<FuncClone>>, LayoutError> =
+        planned.par_iter().map_init(Piece::default, |piece, id| make(piece, id).transpose()).collect();
+    let clones: Vec<FuncClone> = clones?.into_iter().flatten().collect();
+    let (order, addresses) = assign(&clones, code.end());
     let mut clone_of = vec![u32::MAX; program.funcs().len()];
     clones.iter().enumerate().for_each(|(i, clone)| clone_of[clone.id.0 as usize] = i as u32);
     let payload_at = payload.as_ref().map_or(frame.at, |payload| payload.at);
@@ -163,13 +165,14 @@ pub fn lay_out(
         payload: payload_at,
         program,
     };
-    let emitted: Result<Vec<_>, OutOfReach> =
-        (0..clones.len()).into_par_iter().map(|i| clone::emit(&around, &places, i)).collect();
-    let mut pieces: Vec<(MovedPiece, Vec<u8>)> = emitted?.into_iter().flatten().collect();
-    pieces.sort_by_key(|(piece, _)| piece.new_start);
-    for (piece, bytes) in pieces {
-        code.put(piece.new_start, &bytes);
-        layout.pieces.push(piece);
+    for (i, j) in order {
+        let (clone, at) = (&clones[i], addresses[i][j]);
+        let piece = &clone.pieces[j];
+        if piece.code.len() > 0 {
+            let copy = code.put(at, &piece.code.bytes);
+            piece.code.fill(edit, copy, at, &Seen { places: &places, clone: i })?;
+            layout.pieces.push(clone.moved(piece, at));
+        }
     }
     for id in &planned {
         redirect(&around, &places, gates.as_ref(), *id, &mut code, &mut layout.patch)?;
@@ -217,9 +220,12 @@ impl CodeChunk {
         Svma(self.end().0.next_multiple_of(16))
     }
 
-    fn put(&mut self, at: Svma, bytes: &[u8]) {
+    /// Returns the copy of the bytes.
+    fn put(&mut self, at: Svma, bytes: &[u8]) -> &mut [u8] {
         self.edit.pad((at - self.end()) as usize, &mut self.bytes);
+        let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
+        &mut self.bytes[start..]
     }
 }
 
@@ -245,8 +251,8 @@ fn symbols(program: &Program, pieces: &[MovedPiece]) -> Vec<NewSymbol> {
     pieces.par_iter().filter_map(name).collect()
 }
 
-/// Addresses of all pieces by clone, in the order of the old code.
-fn assign(clones: &[FuncClone], start: Svma) -> Vec<Vec<Svma>> {
+/// All pieces (by clone and piece) in the order of the old code, and their addresses by clone.
+fn assign(clones: &[FuncClone], start: Svma) -> (Vec<(usize, usize)>, Vec<Vec<Svma>>) {
     let mut order: Vec<(Svma, usize, usize)> = Vec::new();
     for (i, clone) in clones.iter().enumerate() {
         order.extend(clone.pieces.iter().enumerate().map(|(j, piece)| (piece.old.start, i, j)));
@@ -254,13 +260,13 @@ fn assign(clones: &[FuncClone], start: Svma) -> Vec<Vec<Svma>> {
     order.sort_unstable();
     let mut addresses: Vec<Vec<Svma>> = clones.iter().map(|clone| vec![start; clone.pieces.len()]).collect();
     let mut at = start;
-    for (_, i, j) in order {
+    for &(_, i, j) in &order {
         let piece = &clones[i].pieces[j];
         at = piece.place(at);
         addresses[i][j] = at;
         at = at + u64::from(piece.code.len());
     }
-    addresses
+    (order.into_iter().map(|(_, i, j)| (i, j)).collect(), addresses)
 }
 
 /// What gates need: see [`lancet_isa::runtime`].

@@ -1,8 +1,9 @@
 //! A contiguous piece of new code whose branches are as short as they can be.
 //!
-//! Code is recorded as a list of items. Bytes have a fixed length; branches inside the piece start near and grow to
-//! far ones until all of them reach ([`Piece::settle`]). Only then labels have offsets, and once the piece has an
-//! address its bytes are made ([`Piece::emit`]).
+//! Code is recorded as a list of items ([`Piece`]). Bytes have a fixed length; branches inside the piece start near
+//! and grow to far ones until all of them reach. Then labels have offsets, and the bytes are written but for what
+//! depends on where the piece will stand ([`Piece::finish`]); that is filled in once it has an address
+//! ([`Finished::fill`]). The recording, which is several times larger, serves the next piece.
 //!
 //! Invariant: a branch never shrinks again, so settling ends.
 
@@ -81,6 +82,7 @@ struct Fixup {
 /// The bytes of a short branch, as far as its condition needs them.
 type BranchCode = [u8; 8];
 
+/// A recording.
 #[derive(Debug, Default)]
 pub(super) struct Piece {
     items: Vec<Item>,
@@ -90,24 +92,41 @@ pub(super) struct Piece {
     branches: Vec<BranchCode>,
     /// By label: its offset once settled.
     offsets: Vec<u32>,
-    /// Where the code aside begins, once settled.
-    body_len: u32,
-    len: u32,
 }
 
-/// What a piece looks like at its place.
-#[derive(Debug, Default)]
-pub(super) struct Emitted {
-    pub bytes: Vec<u8>,
-    pub spans: Vec<Span>,
-    pub asides: Vec<Aside>,
+/// Code that needs only an address.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub bytes: Box<[u8]>,
+    fixups: Box<[Fixup]>,
+    /// By label.
+    offsets: Box<[u32]>,
+    spans: Box<[OffsetSpan]>,
+    /// Offsets of code aside, and of the old instruction that leads there.
+    asides: Box<[(u32, u32)]>,
+    /// How much of it are copied blocks.
+    pub body_len: u32,
+}
+
+/// A [`Span`] as offsets in the old and in the new piece.
+#[derive(Clone, Copy, Debug)]
+struct OffsetSpan {
+    old: u32,
+    begin: u32,
+    body: u32,
 }
 
 const UNPLACED: u32 = u32::MAX;
 
 impl Piece {
-    pub fn new(labels: usize) -> Piece {
-        Piece { offsets: vec![UNPLACED; labels], ..Piece::default() }
+    /// Forgets everything, and has labels of the numbers below `labels`.
+    pub fn restart(&mut self, labels: usize) {
+        self.items.clear();
+        self.bytes.clear();
+        self.fixups.clear();
+        self.branches.clear();
+        self.offsets.clear();
+        self.offsets.resize(labels, UNPLACED);
     }
 
     /// A label of its own.
@@ -192,114 +211,130 @@ impl Piece {
         }
     }
 
-    /// Makes branches long where they must be, and so fixes all offsets.
-    pub fn settle(&mut self, edit: &dyn Edit) {
+    /// Makes branches long where they must be, which fixes all offsets, and writes everything down.
+    pub fn finish(&mut self, edit: &dyn Edit) -> Result<Finished, OutOfReach> {
         let sizes = Sizes::new(edit, &self.branches);
-        loop {
-            self.place(&sizes);
-            let mut at = 0u32;
-            let mut grew = false;
-            for item in &mut self.items {
-                let size = sizes.of(*item, at);
-                at += size;
-                if let Item::Jump { to, far } | Item::Branch { to, far, .. } = item
-                    && !*far
-                    && i8::try_from(i64::from(self.offsets[to.0 as usize]) - i64::from(at)).is_err()
-                {
-                    *far = true;
-                    grew = true;
-                }
-            }
-            if !grew {
-                return;
-            }
+        let mut len = self.place(&sizes);
+        while self.lengthen(&sizes) {
+            len = self.place(&sizes);
         }
+        self.write(edit, len)
     }
 
-    fn place(&mut self, sizes: &Sizes) {
+    /// Gives labels their offsets, and returns the length of it all.
+    fn place(&mut self, sizes: &Sizes) -> u32 {
         let mut at = 0;
-        let mut body_len = None;
         for item in &self.items {
             match item {
                 Item::Label(label) => self.offsets[label.0 as usize] = at,
-                Item::Aside { .. } => _ = body_len.get_or_insert(at),
                 _ => at += sizes.of(*item, at),
             }
         }
-        self.len = at;
-        self.body_len = body_len.unwrap_or(at);
+        at
     }
 
-    pub fn len(&self) -> u32 {
-        self.len
+    /// Makes those branches far that do not reach. True if there were any.
+    fn lengthen(&mut self, sizes: &Sizes) -> bool {
+        let mut at = 0u32;
+        let mut grew = false;
+        for item in &mut self.items {
+            at += sizes.of(*item, at);
+            if let Item::Jump { to, far } | Item::Branch { to, far, .. } = item
+                && !*far
+                && i8::try_from(i64::from(self.offsets[to.0 as usize]) - i64::from(at)).is_err()
+            {
+                *far = true;
+                grew = true;
+            }
+        }
+        grew
     }
 
-    /// How much of it are copied blocks.
-    pub fn body_len(&self) -> u32 {
-        self.body_len
-    }
-
-    /// The offset of a label of a settled piece.
-    pub fn offset(&self, label: Label) -> Option<u32> {
-        self.offsets.get(label.0 as usize).copied().filter(|offset| *offset != UNPLACED)
-    }
-
-    /// Its bytes at address `at`; `old_start` is where the old code began.
-    pub fn emit(
-        &self,
-        edit: &dyn Edit,
-        at: Svma,
-        old_start: Svma,
-        addresses: &dyn Addresses,
-    ) -> Result<Emitted, OutOfReach> {
-        let mut emitted = Emitted { bytes: Vec::with_capacity(self.len as usize), ..Emitted::default() };
-        let out = &mut emitted.bytes;
+    fn write(&self, edit: &dyn Edit, len: u32) -> Result<Finished, OutOfReach> {
+        let mut out = Vec::with_capacity(len as usize);
+        let mut outside = Vec::with_capacity(self.fixups.len());
+        let (mut spans, mut asides) = (Vec::new(), Vec::new());
         let mut taken = 0usize;
         let mut fixups = self.fixups.iter().peekable();
-        let place = |label: Label| at + u64::from(self.offsets[label.0 as usize]);
+        // Distances inside the piece are the same wherever it stands.
+        let start = Svma(0);
+        let place = |label: Label| start + u64::from(self.offsets[label.0 as usize]);
         for item in &self.items {
-            let here = out.len();
+            let here = out.len() as u32;
             match *item {
                 Item::Bytes(len) => {
                     let end = taken + len as usize;
                     out.extend_from_slice(&self.bytes[taken..end]);
-                    let moved = here as u32;
                     while let Some(fixup) = fixups.next_if(|fixup| (fixup.field.offset as usize) < end) {
-                        let field = Field {
-                            offset: fixup.field.offset - taken as u32 + moved,
-                            origin: fixup.field.origin - taken as u32 + moved,
-                            kind: fixup.field.kind,
-                        };
-                        let to = match fixup.to {
-                            Dest::Here(label) => place(label),
-                            other => addresses.of(other),
-                        };
-                        edit.fill(out, at, field, to)?;
+                        let Field { offset, origin, kind } = fixup.field;
+                        let field =
+                            Field { offset: offset - taken as u32 + here, origin: origin - taken as u32 + here, kind };
+                        match fixup.to {
+                            Dest::Here(label) => edit.fill(&mut out, start, field, place(label))?,
+                            to => outside.push(Fixup { field, to }),
+                        }
                     }
                     taken = end;
                 }
                 Item::Jump { to, far } => {
-                    let field = edit.jump(if far { Reach::Far } else { Reach::Near }, out);
-                    edit.fill(out, at, field, place(to))?;
+                    let field = edit.jump(if far { Reach::Far } else { Reach::Near }, &mut out);
+                    edit.fill(&mut out, start, field, place(to))?;
                 }
                 Item::Branch { code, to, far } => {
                     let reach = if far { Reach::Far } else { Reach::Near };
-                    let field = edit.transfer(&self.branches[code as usize], reach, out);
-                    edit.fill(out, at, field, place(to))?;
+                    let field = edit.transfer(&self.branches[code as usize], reach, &mut out);
+                    edit.fill(&mut out, start, field, place(to))?;
                 }
-                Item::Align(to) => edit.pad(here.next_multiple_of(usize::from(to)) - here, out),
+                Item::Align(to) => edit.pad((here.next_multiple_of(u32::from(to)) - here) as usize, &mut out),
                 Item::Label(_) => {}
-                Item::Old { offset, begin } => emitted.spans.push(Span {
-                    old: old_start + u64::from(offset),
-                    begin: place(begin),
-                    body: at + here as u64,
-                }),
-                Item::Aside { like } => {
-                    emitted.asides.push(Aside { at: at + here as u64, like: old_start + u64::from(like) });
+                Item::Old { offset, begin } => {
+                    spans.push(OffsetSpan { old: offset, begin: self.offsets[begin.0 as usize], body: here });
                 }
+                Item::Aside { like } => asides.push((here, like)),
             }
         }
-        Ok(emitted)
+        Ok(Finished {
+            body_len: asides.first().map_or(out.len() as u32, |(at, _)| *at),
+            bytes: out.into(),
+            fixups: outside.into(),
+            offsets: self.offsets.as_slice().into(),
+            spans: spans.into(),
+            asides: asides.into(),
+        })
+    }
+}
+
+impl Finished {
+    pub fn len(&self) -> u32 {
+        self.bytes.len() as u32
+    }
+
+    pub fn offset(&self, label: Label) -> Option<u32> {
+        self.offsets.get(label.0 as usize).copied().filter(|offset| *offset != UNPLACED)
+    }
+
+    /// Fills in what its copy `code` at address `at` refers to.
+    pub fn fill(
+        &self,
+        edit: &dyn Edit,
+        code: &mut [u8],
+        at: Svma,
+        addresses: &dyn Addresses,
+    ) -> Result<(), OutOfReach> {
+        self.fixups.iter().try_for_each(|fixup| edit.fill(code, at, fixup.field, addresses.of(fixup.to)))
+    }
+
+    /// What stands where, if it stands at `at` and the old code began at `old_start`.
+    pub fn spans(&self, at: Svma, old_start: Svma) -> Vec<Span> {
+        let (at, old) = (|offset: u32| at + u64::from(offset), |offset: u32| old_start + u64::from(offset));
+        let spans = self.spans.iter();
+        spans.map(|span| Span { old: old(span.old), begin: at(span.begin), body: at(span.body) }).collect()
+    }
+
+    pub fn asides(&self, at: Svma, old_start: Svma) -> Vec<Aside> {
+        let aside =
+            |(offset, like): &(u32, u32)| Aside { at: at + u64::from(*offset), like: old_start + u64::from(*like) };
+        self.asides.iter().map(aside).collect()
     }
 }
 

@@ -14,7 +14,8 @@ use super::conventions;
 use super::redirect::{Finder, Redirect};
 use super::tables::{self, TableEdit, TableOwners};
 use super::unwind;
-use crate::program::{EdgeId, FoundBy, Func, FuncId, Problem, Program};
+use crate::program::rounds::ClosedLoop;
+use crate::program::{EdgeId, FoundBy, Func, FuncId, Part, Problem, Program};
 
 /// Why a function is left alone.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -106,6 +107,15 @@ impl Survey {
         self.verdicts[id.0 as usize].as_ref().ok()
     }
 
+    /// Registers that may be [held](crate::plan::FuncPlan::held) in a loop of a function: those that it changes anyway, and
+    /// those that the calling convention lets it change, unless a caller or a callee is seen to rely on them.
+    pub fn spare_registers(&self, program: &Program, id: FuncId, within: &ClosedLoop) -> RegSet {
+        let facts = program.image().isa().facts();
+        let changeable = program.func(id).changes | !facts.abi.preserved;
+        let needed = within.used | self.kept(id) | RegSet::of(facts.stack_pointer);
+        (facts.general & changeable).without(needed)
+    }
+
     pub(super) fn kept(&self, id: FuncId) -> RegSet {
         self.kept[id.0 as usize]
     }
@@ -160,13 +170,19 @@ fn check_frames(program: &Program, func: &Func) -> Result<(), Obstacle> {
 }
 
 fn check_instructions(program: &Program, edit: &dyn Edit, func: &Func) -> Result<(), Obstacle> {
+    let image = program.image();
+    let is_suspect = |part: &Part| image.bytes(part.start, part.size()).is_none_or(|code| edit.may_stay(code));
+    let is_suspect = func.parts.iter().any(is_suspect);
     for block in &func.blocks {
         if !func.parts.iter().any(|part| part.contains(block.start) && block.end() <= part.end) {
             return Err(Obstacle::Scattered { at: block.start });
         }
-        let Some(code) = program.image().bytes(block.start, u64::from(block.len)) else {
+        let Some(code) = image.bytes(block.start, u64::from(block.len)) else {
             return Err(Obstacle::Scattered { at: block.start });
         };
+        if !is_suspect {
+            continue;
+        }
         let mut found = None;
         let mut at = block.start;
         edit.walk(code, block.start, &mut |len, movable| {

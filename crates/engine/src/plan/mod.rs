@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use lancet_isa::Svma;
 pub use lancet_isa::edit::Argument;
+use lancet_isa::{Reg, Svma};
 
 use crate::load::{LoadError, Module};
-use crate::program::{BlockId, EdgeId, FuncId};
+use crate::program::{BlockId, EdgeId, FuncId, LoopId};
 
 /// A place in a function that control passes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -42,6 +42,27 @@ pub enum Action {
     /// Adds one.
     Count(CounterId),
     Call(CallId),
+    /// Gives a register that is [held](FuncPlan::held) the value of another, or zero.
+    Set {
+        reg: Reg,
+        from: Option<Reg>,
+    },
+    /// Adds one to a register that is held.
+    CountIn(Reg),
+    /// Adds to a counter what a register holds or, with `since`, by how much it has grown since it had that value.
+    /// A `since` is held no longer.
+    Add {
+        counter: CounterId,
+        reg: Reg,
+        since: Option<Reg>,
+    },
+}
+
+/// A register that the program does not use in a loop, and so a plan may.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Held {
+    pub reg: Reg,
+    pub within: LoopId,
 }
 
 /// Which routine, and what it is given.
@@ -66,15 +87,22 @@ pub struct FuncPlan {
     /// ([`Survey::joined`](crate::layout::Survey::joined)). Their counters are rows: those of the edges out of one
     /// block are consecutive, and the edges to one target have the same place in each row.
     pub note: Option<CounterId>,
+    /// Registers that the plan uses: each one of [`spare_registers`](crate::layout::Survey::spare_registers). They
+    /// have a value from the edges into the loop, where it must be [set](Action::Set), to those out of it.
+    pub held: Vec<Held>,
 }
 
 impl FuncPlan {
+    pub fn act(&mut self, at: Point, action: Action) {
+        self.insertions.push(Insertion { at, action });
+    }
+
     pub fn count(&mut self, at: Point, counter: CounterId) {
-        self.insertions.push(Insertion { at, action: Action::Count(counter) });
+        self.act(at, Action::Count(counter));
     }
 
     pub fn call(&mut self, at: Point, call: CallId) {
-        self.insertions.push(Insertion { at, action: Action::Call(call) });
+        self.act(at, Action::Call(call));
     }
 }
 

@@ -26,6 +26,7 @@ pub mod loops;
 mod noreturn;
 mod region;
 mod relied;
+pub mod rounds;
 mod seeds;
 
 use std::ops::ControlFlow;

@@ -2,6 +2,7 @@
 //!
 //! Increments write all flags but the carry, so with live flags the counter goes through a
 //! dead register (`mov`, `lea`, `mov`), and where none is dead through a spilled one, below the red zone.
+//! A counter that is kept in a register grows by `lea`, which writes no flag.
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 
@@ -29,21 +30,18 @@ impl Edit for X86_64 {
         }
     }
 
+    fn may_stay(&self, code: &[u8]) -> bool {
+        // A call to the next instruction, xbegin.
+        code.windows(2).any(|pair| matches!(pair, [0xe8, 0] | [0xc7, 0xf8]))
+    }
+
     fn transfer(&self, code: &[u8], reach: Reach, out: &mut Vec<u8>) -> Field {
-        let Ok(insn) = one(code, Svma(0)) else { return self.jump(reach, out) };
-        match insn.mnemonic() {
-            Mnemonic::Jmp => self.jump(reach, out),
-            Mnemonic::Call => with_field(out, &[0xe8], FieldKind::Far),
-            _ if insn.is_jcc_short_or_near() => {
-                // The condition is the low half of the opcode's last byte in both forms.
-                let last = insn.len() - if insn.is_jcc_short() { 2 } else { 5 };
-                let condition = code[last] & 15;
-                match reach {
-                    Reach::Near => with_field(out, &[0x70 | condition], FieldKind::Near),
-                    Reach::Far => with_field(out, &[0x0f, 0x80 | condition], FieldKind::Far),
-                }
-            }
-            _ => near_only(&insn, code, reach, out),
+        match *code {
+            [0xe9 | 0xeb, ..] => self.jump(reach, out),
+            [0xe8, ..] => with_field(out, &[0xe8], FieldKind::Far),
+            [short @ 0x70..=0x7f, ..] => conditional(short, reach, out),
+            [0x0f, near @ 0x80..=0x8f, ..] => conditional(near, reach, out),
+            _ => self.transfer_with_prefix(code, reach, out),
         }
     }
 
@@ -64,31 +62,70 @@ impl Edit for X86_64 {
             return;
         }
         if counter == Counter::Contended {
-            // No instruction adds to memory in one step and leaves the flags: pushfq, popfq.
-            out.extend(BELOW_RED_ZONE);
-            out.push(0x9c);
-            fields.extend(increment(counter, out));
-            out.push(0x9d);
-            out.extend(ABOVE_RED_ZONE);
+            with_flags_saved(out, |out| fields.extend(increment(counter, out)));
             return;
         }
-        with_registers(free, out, |out, [through]| {
+        with_registers(free, RegSet::EMPTY, out, |out, [through]| {
             fields.extend(access(counter, &[0x8b], through, out));
             add_one(through, out);
             fields.extend(access(counter, &[0x89], through, out));
         });
     }
 
+    fn set(&self, reg: Reg, from: Option<Reg>, out: &mut Vec<u8>) {
+        match from {
+            Some(from) => {
+                out.extend([0x48 | (from.0 >> 3) << 2 | reg.0 >> 3, 0x89, 0xc0 | (from.0 & 7) << 3 | reg.0 & 7])
+            }
+            None => load(reg.0, 0, out),
+        }
+    }
+
+    fn count_in(&self, reg: Reg, out: &mut Vec<u8>) {
+        add_one(reg.0, out);
+    }
+
+    fn add(
+        &self,
+        counter: Counter,
+        Reg(reg): Reg,
+        since: Option<Reg>,
+        free: Free,
+        out: &mut Vec<u8>,
+        fields: &mut Vec<Field>,
+    ) {
+        let mut plus = reg;
+        if let Some(Reg(since)) = since {
+            // not since; lea since, [since + reg + 1]: neither touches the flags.
+            out.extend([0x48 | since >> 3, 0xf7, 0xd0 | since & 7]);
+            sum(since, since, reg, 1, out);
+            plus = since;
+        }
+        let in_one_step = |out: &mut Vec<u8>| {
+            out.extend(Some(0xf0).filter(|_| counter == Counter::Contended));
+            access(counter, &[0x01], plus, out)
+        };
+        if FACTS.flags.without(free.regs | RegSet::of(Reg(super::facts::DF))).is_empty() {
+            fields.extend(in_one_step(out));
+        } else if counter == Counter::Contended {
+            with_flags_saved(out, |out| fields.extend(in_one_step(out)));
+        } else {
+            let used = RegSet::of(Reg(plus));
+            with_registers(Free { regs: free.regs.without(used) }, used, out, |out, [through]| {
+                fields.extend(access(counter, &[0x8b], through, out));
+                sum(through, through, plus, 0, out);
+                fields.extend(access(counter, &[0x89], through, out));
+            });
+        }
+    }
+
     fn mark(&self, row: Counter, note: Counter, free: Free, out: &mut Vec<u8>) -> [Option<Field>; 2] {
-        with_registers(free, out, |out, [through]| match row {
+        with_registers(free, RegSet::EMPTY, out, |out, [through]| match row {
             Counter::Shared | Counter::Contended => {
                 [access(row, &[0x8d], through, out), access(note, &[0x89], through, out)]
             }
             Counter::PerThread(offset) => {
-                // mov reg32, imm32
-                out.extend(Some(0x41).filter(|_| through >= 8));
-                out.push(0xb8 | through & 7);
-                out.extend(offset.to_le_bytes());
+                load(through, offset, out);
                 [None, access(note, &[0x89], through, out)]
             }
         })
@@ -103,13 +140,13 @@ impl Edit for X86_64 {
             out.extend((8 * column).to_le_bytes());
         };
         if flags_are_free(free) {
-            return with_registers(free, out, |out, [base]| {
+            return with_registers(free, RegSet::EMPTY, out, |out, [base]| {
                 let field = access(note, &[0x8b], base, out);
                 in_row(out, 0xff, base, 0);
                 field
             });
         }
-        with_registers(free, out, |out, [base, through]| {
+        with_registers(free, RegSet::EMPTY, out, |out, [base, through]| {
             let field = access(note, &[0x8b], base, out);
             in_row(out, 0x8b, base, through);
             add_one(through, out);
@@ -213,22 +250,50 @@ impl Edit for X86_64 {
     }
 }
 
+/// A conditional branch. The condition is the low half of the opcode's last byte in both forms.
+fn conditional(opcode: u8, reach: Reach, out: &mut Vec<u8>) -> Field {
+    let condition = opcode & 15;
+    match reach {
+        Reach::Near => with_field(out, &[0x70 | condition], FieldKind::Near),
+        Reach::Far => with_field(out, &[0x0f, 0x80 | condition], FieldKind::Far),
+    }
+}
+
+impl X86_64 {
+    /// A transfer that is no plain opcode: with prefixes, or near in every form.
+    fn transfer_with_prefix(&self, code: &[u8], reach: Reach, out: &mut Vec<u8>) -> Field {
+        let Ok(insn) = one(code, Svma(0)) else { return self.jump(reach, out) };
+        match insn.mnemonic() {
+            Mnemonic::Jmp => self.jump(reach, out),
+            Mnemonic::Call => with_field(out, &[0xe8], FieldKind::Far),
+            _ if insn.is_jcc_short_or_near() => {
+                let last = insn.len() - if insn.is_jcc_short() { 2 } else { 5 };
+                conditional(code[last], reach, out)
+            }
+            _ => near_only(&insn, code, reach, out),
+        }
+    }
+}
+
 /// May `inc` be used? It leaves the carry alone.
 fn flags_are_free(free: Free) -> bool {
     let changed = FACTS.flags.without(RegSet::of(Reg(super::facts::CF)).union(RegSet::of(Reg(super::facts::DF))));
     changed.without(free.regs).is_empty()
 }
 
-/// Code that uses registers: dead ones, or others that are saved around it, below the red zone.
+/// Code that uses registers beside those in `used`: dead ones, or others that are saved around it, below the red zone.
 fn with_registers<const N: usize, R>(
     free: Free,
+    used: RegSet,
     out: &mut Vec<u8>,
     write: impl FnOnce(&mut Vec<u8>, [u8; N]) -> R,
 ) -> R {
-    let (dead, live): (Vec<u8>, Vec<u8>) = SCRATCH.into_iter().partition(|reg| free.regs.contains(Reg(*reg)));
+    let is_dead = |reg: &u8| free.regs.contains(Reg(*reg));
+    let dead = SCRATCH.into_iter().filter(is_dead);
+    let live = SCRATCH.into_iter().filter(|reg| !is_dead(reg) && !used.contains(Reg(*reg)));
     let mut chosen = [0; N];
-    chosen.iter_mut().zip(dead.iter().chain(&live)).for_each(|(place, reg)| *place = *reg);
-    let saved = &chosen[dead.len().min(N)..];
+    chosen.iter_mut().zip(dead.clone().chain(live)).for_each(|(place, reg)| *place = reg);
+    let saved = &chosen[dead.count().min(N)..];
     if !saved.is_empty() {
         out.extend(BELOW_RED_ZONE);
     }
@@ -283,7 +348,32 @@ fn give(to: u8, argument: Argument, out: &mut Vec<u8>) {
 /// `lea reg, [reg + 1]`: leaves the flags alone.
 fn add_one(reg: u8, out: &mut Vec<u8>) {
     let high = reg >> 3;
-    out.extend([0x48 | high << 2 | high, 0x8d, 0x40 | (reg & 7) << 3 | reg & 7, 1]);
+    out.extend([0x48 | high << 2 | high, 0x8d, 0x40 | (reg & 7) << 3 | reg & 7]);
+    // rsp and r12 in this field announce one more byte.
+    out.extend(Some(0x24).filter(|_| reg & 7 == RSP));
+    out.push(1);
+}
+
+/// `lea to, [base + index + more]`: leaves the flags alone. The index is not rsp.
+fn sum(to: u8, base: u8, index: u8, more: u8, out: &mut Vec<u8>) {
+    out.extend([0x48 | (to >> 3) << 2 | (index >> 3) << 1 | base >> 3, 0x8d, 0x44 | (to & 7) << 3]);
+    out.extend([(index & 7) << 3 | base & 7, more]);
+}
+
+/// `mov reg, value`, with zeros above.
+fn load(reg: u8, value: u32, out: &mut Vec<u8>) {
+    out.extend(Some(0x41).filter(|_| reg >= 8));
+    out.push(0xb8 | reg & 7);
+    out.extend(value.to_le_bytes());
+}
+
+/// Between pushfq and popfq: no instruction adds to memory in one step and leaves the flags.
+fn with_flags_saved(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    out.extend(BELOW_RED_ZONE);
+    out.push(0x9c);
+    write(out);
+    out.push(0x9d);
+    out.extend(ABOVE_RED_ZONE);
 }
 
 fn movable(decoder: &Decoder<'_>, insn: &Instruction) -> Movable {

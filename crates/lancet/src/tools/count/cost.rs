@@ -45,7 +45,7 @@ impl Cost {
 
     fn new(func: &Func, placement: &Placement, block_runs: f64, runs: impl Fn(Slot) -> f64) -> Cost {
         let mut flow = FlowGraph::default();
-        flow.rebuild(&Shape::of(func, &placement.open, &placement.joined));
+        flow.rebuild(&Shape::of(func, &placement.open, &placement.joined, &placement.derived));
         let mut degrees = Degrees::default();
         degrees.count(&flow);
         let links = placement.counters.iter().filter_map(|slot| flow.link_of(*slot));

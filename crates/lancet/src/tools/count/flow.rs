@@ -11,15 +11,19 @@
 //! leaks            block   -> outside     one for each call block and each open block
 //! ```
 //!
+//! A block whose count is derived from a register ([`Derived`](super::Derived)) is two nodes: all ways in lead to the
+//! one, all ways out start at the other, and a link of its own between them has the count. These links stand between
+//! the exits and the leaks, and the second nodes behind the node outside.
+//!
 //! A call that never returns leaves its block only by the leak, so its exit *is* the leak and no further one is made.
 //!
 //! Invariant: no block has two leaks, so the leaks, which must all be on the tree, never close a cycle.
 
 use lancet_engine::program::{BlockId, Call, Edge, EdgeId, Exit, ExitKind, Func};
 
-use super::{Slot, refill};
+use super::{Derived, Slot, refill};
 
-/// A block's index, or [`FlowGraph::outside`].
+/// A block's index, [`FlowGraph::outside`], or above that the second node of a block.
 pub(super) type Node = u32;
 
 /// The parts of a [`Func`] that matter for flow.
@@ -36,10 +40,12 @@ pub(super) struct Shape<'a> {
     pub open: &'a [BlockId],
     /// See [`Placement::joined`](super::Placement::joined).
     pub joined: &'a [EdgeId],
+    /// See [`Placement::derived`](super::Placement::derived).
+    pub derived: &'a [Derived],
 }
 
 impl<'a> Shape<'a> {
-    pub fn of(func: &'a Func, open: &'a [BlockId], joined: &'a [EdgeId]) -> Shape<'a> {
+    pub fn of(func: &'a Func, open: &'a [BlockId], joined: &'a [EdgeId], derived: &'a [Derived]) -> Shape<'a> {
         Shape {
             blocks: func.blocks.len(),
             edges: &func.edges,
@@ -48,6 +54,7 @@ impl<'a> Shape<'a> {
             calls: &func.calls,
             open,
             joined,
+            derived,
         }
     }
 
@@ -88,6 +95,8 @@ pub(super) struct FlowGraph {
     edges: usize,
     entries: usize,
     exits: usize,
+    /// Blocks with two nodes, in order.
+    split: Vec<BlockId>,
     links: Vec<Link>,
     /// By index in `Func::calls`: the call's leak.
     call_leaks: Vec<u32>,
@@ -109,21 +118,40 @@ impl FlowGraph {
         self.edges = shape.edges.len();
         self.entries = shape.entries.len();
         self.exits = shape.exits.len();
-        self.links.clear();
+        self.split.clear();
+        self.split.extend(shape.derived.iter().map(|derived| derived.block));
         let outside = self.outside();
-        self.links.extend(shape.edges.iter().map(|edge| Link { from: edge.from.0, to: edge.to.0, role: Role::Free }));
+        let mut links = std::mem::take(&mut self.links);
+        links.clear();
+        links.extend(shape.edges.iter().map(|edge| Link {
+            from: self.out_of(edge.from),
+            to: edge.to.0,
+            role: Role::Free,
+        }));
+        self.links = links;
         for edge in shape.joined {
             if let Some(link) = self.links.get_mut(edge.0 as usize) {
                 link.role = Role::Counted;
             }
         }
         self.add_entries(shape.entries);
-        self.links.extend(shape.exits.iter().map(|exit| Link {
-            from: exit.from.0,
-            to: outside,
-            role: if exit.kind == ExitKind::Unresolved { Role::Counted } else { Role::Free },
-        }));
+        for exit in shape.exits {
+            let role = if exit.kind == ExitKind::Unresolved { Role::Counted } else { Role::Free };
+            self.links.push(Link { from: self.out_of(exit.from), to: outside, role });
+        }
+        for i in 0..self.split.len() {
+            let block = self.split[i];
+            self.links.push(Link { from: block.0, to: self.out_of(block), role: Role::Counted });
+        }
         self.add_leaks(shape);
+    }
+
+    /// The node that ways out of a block start at.
+    pub fn out_of(&self, block: BlockId) -> Node {
+        match self.split.binary_search(&block) {
+            Ok(i) => self.outside() + 1 + i as Node,
+            Err(_) => block.0,
+        }
     }
 
     fn add_entries(&mut self, entries: &[BlockId]) {
@@ -161,7 +189,7 @@ impl FlowGraph {
     }
 
     fn add_leak(&mut self, block: BlockId) -> usize {
-        self.links.push(Link { from: block.0, to: self.outside(), role: Role::Leak });
+        self.links.push(Link { from: self.out_of(block), to: self.outside(), role: Role::Leak });
         self.links.len() - 1
     }
 
@@ -170,7 +198,26 @@ impl FlowGraph {
     }
 
     pub fn nodes(&self) -> usize {
-        self.blocks + 1
+        self.blocks + 1 + self.split.len()
+    }
+
+    /// All nodes but the one outside.
+    pub fn inner_nodes(&self) -> impl Iterator<Item = Node> + use<> {
+        let outside = self.outside();
+        (0..self.nodes() as Node).filter(move |node| *node != outside)
+    }
+
+    /// How many of the nodes, from the first, stand for blocks.
+    pub fn blocks(&self) -> usize {
+        self.blocks
+    }
+
+    /// The block of a node.
+    pub fn block_of(&self, node: Node) -> Option<BlockId> {
+        match node.checked_sub(self.outside() + 1) {
+            Some(i) => self.split.get(i as usize).copied(),
+            None => (node < self.outside()).then_some(BlockId(node)),
+        }
     }
 
     pub fn links(&self) -> &[Link] {
@@ -190,6 +237,10 @@ impl FlowGraph {
         self.entries().end..self.entries().end + self.exits
     }
 
+    fn splits(&self) -> std::ops::Range<usize> {
+        self.exits().end..self.exits().end + self.split.len()
+    }
+
     pub fn call_leaks(&self) -> &[u32] {
         &self.call_leaks
     }
@@ -207,6 +258,8 @@ impl FlowGraph {
             Some(Slot::Entry((link - self.entries().start) as u32))
         } else if self.exits().contains(&link) {
             Some(Slot::Exit((link - self.exits().start) as u32))
+        } else if self.splits().contains(&link) {
+            Some(Slot::Block(self.split[link - self.splits().start]))
         } else {
             None
         }
@@ -215,7 +268,7 @@ impl FlowGraph {
     /// The link of a slot that may be of another function.
     pub fn link_of(&self, slot: Slot) -> Option<usize> {
         let (run, i) = match slot {
-            Slot::Block(_) => return None,
+            Slot::Block(id) => (self.splits(), self.split.binary_search(&id).ok()? as u32),
             Slot::Edge(id) => (self.edges(), id.0),
             Slot::Entry(i) => (self.entries(), i),
             Slot::Exit(i) => (self.exits(), i),
@@ -235,9 +288,9 @@ pub(super) struct Degrees {
 impl Degrees {
     pub fn count(&mut self, flow: &FlowGraph) {
         for side in [&mut self.into, &mut self.out] {
-            refill(side, flow.blocks, 0);
+            refill(side, flow.nodes(), 0);
             // Control comes from many places and goes to many.
-            side.push(2);
+            side[flow.outside() as usize] = 2;
         }
         for link in flow.links().iter().filter(|link| !matches!(link.role, Role::Leak | Role::Absent)) {
             self.out[link.from as usize] += 1;

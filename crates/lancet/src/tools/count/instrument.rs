@@ -1,11 +1,12 @@
 //! From functions to a plan with as few counters as possible.
 
 use lancet_engine::layout::Survey;
-use lancet_engine::plan::{CounterId, Plan, Point};
+use lancet_engine::plan::{Action, CounterId, Plan, Point};
 use lancet_engine::program::{BlockId, Edge, EdgeId, Func, FuncId, Program};
 use lancet_isa::Flow;
 use rayon::prelude::*;
 
+use super::loops::{Loops, Rounds};
 use super::notes::NotedFunc;
 use super::{Counted, Estimator, Placement, Placer, Slot, Weights};
 
@@ -20,8 +21,8 @@ pub struct CountPlan {
 }
 
 /// Counts everything in the functions that can be edited. An earlier `profile` of the same program tells which edges
-/// to spare; without one they are estimated.
-pub fn instrument(program: &Program, survey: &Survey, profile: Option<&Counted>) -> CountPlan {
+/// to spare; without one they are estimated. `rounds` says where the rounds of loops may be counted.
+pub fn instrument(program: &Program, survey: &Survey, profile: Option<&Counted>, rounds: Rounds) -> CountPlan {
     let editable = survey.edited().filter(|id| are_rows(program.func(*id), survey.joined(*id)));
     let editable: Vec<FuncId> = editable.collect();
     let place = |(estimator, placer): &mut (Estimator, Placer), id: &FuncId| {
@@ -29,23 +30,34 @@ pub fn instrument(program: &Program, survey: &Survey, profile: Option<&Counted>)
         let estimate = estimator.estimate(func);
         let open = open_blocks(program, func);
         let joined = survey.joined(*id);
-        let mut placement = match profile.and_then(|profile| profile.counts(*id)) {
-            Some(counts) => placer.place(func, &Weights::from_profile(counts, estimate), &open, joined),
-            None => placer.place(func, estimate, &open, joined),
-        };
+        let from_profile = profile.and_then(|profile| profile.counts(*id));
+        let from_profile = from_profile.map(|counts| Weights::from_profile(counts, estimate));
+        let weights = from_profile.as_ref().unwrap_or(estimate);
+        let mut loops = Loops::find(program, survey, *id, weights, rounds);
+        let derived = loops.derive(func, weights);
+        let mut placement = placer.place(func, weights, &open, joined, &derived);
+        if rounds == Rounds::Registers {
+            loops.keep_counters(func, weights, &placement);
+        }
         // Their counters are rows, so they come last, by edge, which is by source and target.
         let is_joined = |slot: &Slot| matches!(slot, Slot::Edge(id) if joined.binary_search(id).is_ok());
         placement.counters.sort_by_key(is_joined);
-        placement
+        (placement, loops)
     };
     let scratch = || (Estimator::default(), Placer::with_jump_price(JUMP_PRICE));
-    let placements: Vec<Placement> = editable.par_iter().map_init(scratch, place).collect();
+    let placements: Vec<(Placement, Loops)> = editable.par_iter().map_init(scratch, place).collect();
     let mut made = CountPlan::default();
-    for (id, placement) in editable.into_iter().zip(placements) {
+    for (id, (placement, loops)) in editable.into_iter().zip(placements) {
         let first = made.plan.counters_for(placement.numbers());
         let planned = made.plan.edit(id);
+        loops.plan(&placement, first, planned);
         for (counter, slot) in (first.0..).map(CounterId).zip(&placement.counters) {
-            planned.count(point(*slot), counter);
+            match (slot, loops.counted_in(*slot)) {
+                // Its counter gets what registers hold.
+                (Slot::Block(_), _) => {}
+                (_, Some(reg)) => planned.act(point(*slot), Action::CountIn(reg)),
+                (_, None) => planned.count(point(*slot), counter),
+            }
         }
         if !placement.joined.is_empty() {
             planned.note = Some(CounterId(first.0 + placement.counters.len() as u32));

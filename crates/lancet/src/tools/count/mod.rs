@@ -10,6 +10,8 @@
 //!          weights.rs  place.rs                                          solve.rs
 //! ```
 //!
+//! On request, loops get by with less than that (`loops.rs`).
+//!
 //! All three see the function as one circulation (`flow.rs`): its blocks, the world *outside* of it, and between them
 //! the edges, entries and exits. Control that vanishes in a callee (`exit`, `longjmp`, an exception) or comes back
 //! twice (`setjmp`, `fork`) is flow through a *leak*, a fake edge from the call to the outside. Leaks cannot carry a
@@ -25,6 +27,7 @@ mod counted;
 pub mod file;
 mod flow;
 mod instrument;
+mod loops;
 mod notes;
 mod place;
 mod solve;
@@ -39,6 +42,7 @@ pub use cost::Cost;
 pub use counted::Counted;
 pub use file::{CountsError, CountsFile};
 pub use instrument::{CountPlan, instrument};
+pub use loops::Rounds;
 pub use notes::{NotedFunc, Notes, Original};
 pub use place::Placer;
 pub use solve::{FlowError, Place, Solver};
@@ -47,7 +51,7 @@ pub use weights::{Estimator, Weights};
 /// What a counter counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Slot {
-    /// Only where every block is counted: see [`Placement::every_block`].
+    /// Where every block is counted ([`Placement::every_block`]), and where its count is [`Derived`].
     Block(BlockId),
     Edge(EdgeId),
     /// Control comes in from elsewhere at this one of [`Func::entries`]; edges to the same block are not meant.
@@ -67,6 +71,16 @@ pub struct Placement {
     /// Edges through jump tables that several jumps share: each has a counter, and none can be inferred from it being
     /// the only way to its target. In order.
     pub joined: Vec<EdgeId>,
+    /// Blocks whose counters follow from registers: see [`loops`]. In order.
+    pub derived: Vec<Derived>,
+}
+
+/// The counter of a block counts `by` for each run, modulo 2^64.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Derived {
+    pub block: BlockId,
+    /// Not 0.
+    pub by: i64,
 }
 
 impl Placement {
@@ -83,7 +97,7 @@ impl Placement {
 
     /// A counter on everything that can carry one. For comparison: [`Solver::solve`] then only checks.
     pub fn every_edge(func: &Func, open: &[BlockId]) -> Placement {
-        place::every_edge(&flow::Shape::of(func, open, &[]))
+        place::every_edge(&flow::Shape::of(func, open, &[], &[]))
     }
 }
 
@@ -121,7 +135,7 @@ impl Counts {
 
 /// [`Placer::place`] for a single function.
 pub fn place(func: &Func, weights: &Weights, open: &[BlockId]) -> Placement {
-    Placer::default().place(func, weights, open, &[])
+    Placer::default().place(func, weights, open, &[], &[])
 }
 
 /// [`Solver::solve`] for a single function.

@@ -10,10 +10,10 @@ use lancet_engine::program::{BlockId, EdgeId};
 use lancet_isa::Svma;
 use serde::{Deserialize, Serialize};
 
-use super::{Placement, Slot};
+use super::{Derived, Placement, Slot};
 
 /// Changes with whatever would make old notes misunderstood, the analysis' numbering of edges included.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// No program has so many counters that its notes are larger; what claims to be is not ours.
 const MAX_BYTES: u64 = 1 << 30;
@@ -71,6 +71,7 @@ struct StoredFunc {
     counters: Vec<u32>,
     open: Vec<u32>,
     joined: Vec<u32>,
+    derived: Vec<(u32, i64)>,
 }
 
 impl Notes {
@@ -80,12 +81,14 @@ impl Notes {
             counters: func.placement.counters.iter().map(|slot| pack(*slot)).collect(),
             open: func.placement.open.iter().map(|block| block.0).collect(),
             joined: func.placement.joined.iter().map(|edge| edge.0).collect(),
+            derived: func.placement.derived.iter().map(|derived| (derived.block.0, derived.by)).collect(),
         };
         let stored =
             Stored { version: VERSION, original: self.original.clone(), funcs: self.funcs.iter().map(func).collect() };
         // Into memory, of types without surprises: this cannot fail.
         let bytes = postcard::to_stdvec(&stored).unwrap_or_default();
-        let mut packed = ZlibEncoder::new(Vec::new(), Compression::default());
+        // More effort saves little and costs much.
+        let mut packed = ZlibEncoder::new(Vec::new(), Compression::fast());
         packed.write_all(&bytes).and_then(|()| packed.finish()).unwrap_or_default()
     }
 
@@ -101,6 +104,7 @@ impl Notes {
                 counters: func.counters.into_iter().map(unpack).collect(),
                 open: func.open.into_iter().map(BlockId).collect(),
                 joined: func.joined.into_iter().map(EdgeId).collect(),
+                derived: func.derived.into_iter().map(|(block, by)| Derived { block: BlockId(block), by }).collect(),
             };
             let count = placement.numbers();
             funcs.push(NotedFunc { entry: Svma(func.entry), first, placement });

@@ -9,34 +9,11 @@
 //! If the graph without the links that must be counted is connected, `links - nodes + 1` counters are left. If not (a
 //! landing pad from which control only goes round in circles), the tree is a forest, with one counter more for each
 //! further tree; the flow then is determined just as well.
-//!
-//! # Loops whose trip count is known
-//!
-//! What follows is how a loop could do without any increment inside. It is not done here; it needs no more of this
-//! module than another weight.
-//!
-//! Let one instruction `add r, s` (`s` a constant, not 0) be the only one in a loop that writes `r`, and let control
-//! leave the loop only through its exit edges: no calls, no system calls. Then every run of the block `u` of that
-//! instruction changes `r` by `s`, whatever the paths, so over all visits of the loop
-//!
-//! ```text
-//! runs(u) = (sum of r over the exits - sum of r over the entries) / s
-//! ```
-//!
-//! Two additions compute it: `c -= r` on every entry edge and `c += r` on every exit edge, into a counter `c`, modulo
-//! 2^64. If `u` has one edge in or out (else split `u` in two with an edge between), that edge's count is `runs(u)`:
-//! the edge is counted at the price of the loop's entries and exits. Giving it their weights in place of its own is
-//! all that Kruskal needs to choose it, and nothing in the solver changes.
-//!
-//! What must be proved before: `r` is available at the entries and exits in full; `sum / s` is exact, as it is when
-//! the sums did not wrap; and `r` itself did not wrap within one visit, which for a 32-bit `r` follows when a compare
-//! of `r` with a value that the loop does not change decides in every round whether to go on. The price: a process
-//! that is killed inside the loop has lost the rounds of that visit, unless `r` can be read from where it stopped.
 
 use lancet_engine::program::{BlockId, EdgeId, EdgeKind, Func};
 
 use super::flow::{Degrees, FlowGraph, Link, Node, Role, Shape};
-use super::{Placement, Slot, Weights, refill};
+use super::{Derived, Placement, Slot, Weights, refill};
 
 /// Places counters, one function after the other.
 #[derive(Clone, Default, Debug)]
@@ -85,9 +62,17 @@ impl Placer {
     }
 
     /// Chooses where to count. `open` are the blocks with a system call, if control may end or begin inside of them
-    /// (see [`Placement::open`]); they are in no particular order. `joined` edges are always counted.
-    pub fn place(&mut self, func: &Func, weights: &Weights, open: &[BlockId], joined: &[EdgeId]) -> Placement {
-        self.place_shape(&Shape::of(func, open, joined), weights)
+    /// (see [`Placement::open`]); they are in no particular order. `joined` edges are always counted, and so are `derived`
+    /// blocks.
+    pub fn place(
+        &mut self,
+        func: &Func,
+        weights: &Weights,
+        open: &[BlockId],
+        joined: &[EdgeId],
+        derived: &[Derived],
+    ) -> Placement {
+        self.place_shape(&Shape::of(func, open, joined, derived), weights)
     }
 
     pub(super) fn place_shape(&mut self, shape: &Shape<'_>, weights: &Weights) -> Placement {
@@ -96,8 +81,8 @@ impl Placer {
         self.flow.rebuild(&shape);
         self.degrees.count(&self.flow);
         self.grow_tree(&shape, weights);
-        let joined = shape.joined.to_vec();
-        Placement { counters: self.off_tree(), open, joined }
+        let (joined, derived) = (shape.joined.to_vec(), shape.derived.to_vec());
+        Placement { counters: self.off_tree(), open, joined, derived }
     }
 
     fn grow_tree(&mut self, shape: &Shape<'_>, weights: &Weights) {
@@ -146,7 +131,12 @@ pub(super) fn every_edge(shape: &Shape<'_>) -> Placement {
     let mut flow = FlowGraph::default();
     flow.rebuild(&Shape { open: &open, ..*shape });
     let countable = flow.links().iter().enumerate().filter(|(_, link)| matches!(link.role, Role::Free | Role::Counted));
-    Placement { counters: countable.filter_map(|(i, _)| flow.slot(i)).collect(), open, joined: shape.joined.to_vec() }
+    Placement {
+        counters: countable.filter_map(|(i, _)| flow.slot(i)).collect(),
+        open,
+        joined: shape.joined.to_vec(),
+        derived: shape.derived.to_vec(),
+    }
 }
 
 /// Disjoint sets of nodes, each a tree so far.

@@ -21,7 +21,7 @@ use lancet_engine::program::{BlockId, Func};
 use lancet_isa::Svma;
 
 use super::flow::{FlowGraph, Node, Role, Shape};
-use super::{Counts, Placement, refill};
+use super::{Counts, Placement, Slot, refill};
 
 /// The counters of a function do not fit its control flow.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -30,6 +30,8 @@ pub enum FlowError {
     WrongNumber { func: Svma, slots: usize, counters: usize },
     #[error("function at {func}: counter {counter} does not belong to it")]
     Foreign { func: Svma, counter: usize },
+    #[error("function at {func}: counter {counter} is no multiple of its loop's step")]
+    Uneven { func: Svma, counter: usize },
     #[error("function at {func}: too few counters around the block at {block}")]
     Undetermined { func: Svma, block: Svma },
     #[error("function at {func}: {place} cannot have run {count} times")]
@@ -62,11 +64,19 @@ impl fmt::Display for Place {
     }
 }
 
+/// The runs of a derived block by its counter.
+fn runs(placement: &Placement, block: BlockId, counter: u64) -> Option<i128> {
+    let derived = placement.derived.iter().find(|derived| derived.block == block)?;
+    let (sum, by) = (counter as i64, derived.by);
+    (by != 0 && sum.checked_rem(by) == Some(0)).then(|| i128::from(sum) / i128::from(by))
+}
+
 /// What went wrong, by the numbers of the flow graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fault {
     WrongNumber,
     Foreign { counter: usize },
+    Uneven { counter: usize },
     Undetermined { node: Node },
     Impossible { link: usize, count: i128 },
     TooMany { node: Node, count: i128 },
@@ -100,7 +110,7 @@ struct NodeState {
 impl Solver {
     /// `counters` are in the order of the placement.
     pub fn solve(&mut self, func: &Func, placement: &Placement, counters: &[u64]) -> Result<Counts, FlowError> {
-        let shape = Shape::of(func, &placement.open, &placement.joined);
+        let shape = Shape::of(func, &placement.open, &placement.joined, &placement.derived);
         self.solve_shape(&shape, placement, counters).map_err(|fault| self.explain(func, placement, counters, fault))
     }
 
@@ -132,9 +142,13 @@ impl Solver {
             if ends.role == Role::Absent || std::mem::replace(&mut self.known[link], true) {
                 return Err(Fault::Foreign { counter });
             }
-            self.counts[link] = i128::from(*count);
-            self.nodes[ends.from as usize].surplus -= i128::from(*count);
-            self.nodes[ends.to as usize].surplus += i128::from(*count);
+            let count = match *slot {
+                Slot::Block(block) => runs(placement, block, *count).ok_or(Fault::Uneven { counter })?,
+                _ => i128::from(*count),
+            };
+            self.counts[link] = count;
+            self.nodes[ends.from as usize].surplus -= count;
+            self.nodes[ends.to as usize].surplus += count;
         }
         Ok(())
     }
@@ -160,7 +174,7 @@ impl Solver {
         let outside = self.flow.outside();
         self.stopped.clear();
         self.leaves.clear();
-        let leaves = (0..outside).filter(|node| self.nodes[*node as usize].unknown == 1);
+        let leaves = self.flow.inner_nodes().filter(|node| self.nodes[*node as usize].unknown == 1);
         self.leaves.extend(leaves);
         while let Some(leaf) = self.leaves.pop() {
             let NodeState { unknown: 1, links: link, .. } = self.nodes[leaf as usize] else { continue };
@@ -188,7 +202,7 @@ impl Solver {
         let surplus = self.nodes[node as usize].surplus;
         if surplus > 0 {
             let times = u64::try_from(surplus).map_err(|_| Fault::Unbalanced { node, surplus })?;
-            self.stopped.push((BlockId(node), times));
+            self.stopped.extend(self.flow.block_of(node).map(|block| (block, times)));
             self.nodes[node as usize].surplus = 0;
             self.nodes[self.flow.outside() as usize].surplus += surplus;
         }
@@ -196,14 +210,14 @@ impl Solver {
     }
 
     fn check(&mut self) -> Result<(), Fault> {
-        let outside = self.flow.outside();
-        if let Some(node) = (0..=outside).find(|node| self.nodes[*node as usize].unknown != 0) {
+        let mut nodes = 0..self.flow.nodes() as Node;
+        if let Some(node) = nodes.clone().find(|node| self.nodes[*node as usize].unknown != 0) {
             return Err(Fault::Undetermined { node });
         }
-        for node in 0..outside {
+        for node in self.flow.inner_nodes() {
             self.stop_surplus(node)?;
         }
-        match (0..=outside).find(|node| self.nodes[*node as usize].surplus != 0) {
+        match nodes.find(|node| self.nodes[*node as usize].surplus != 0) {
             Some(node) => Err(Fault::Unbalanced { node, surplus: self.nodes[node as usize].surplus }),
             None => Ok(()),
         }
@@ -222,7 +236,7 @@ impl Solver {
         for (link, count) in self.flow.links().iter().zip(&self.counts) {
             blocks[link.to as usize] += count;
         }
-        blocks.pop();
+        blocks.truncate(self.flow.blocks());
         let blocks = (0..).zip(blocks).map(|(node, count)| {
             let whole = u64::try_from(count);
             whole.map_err(|_| Fault::TooMany { node, count })
@@ -239,7 +253,7 @@ impl Solver {
     }
 
     fn explain(&self, func: &Func, placement: &Placement, counters: &[u64], fault: Fault) -> FlowError {
-        let block = |node: Node| func.blocks.get(node as usize).map(|block| block.start);
+        let block = |node: Node| func.blocks.get(self.flow.block_of(node)?.0 as usize).map(|block| block.start);
         let at = |node: Node| block(node).unwrap_or(func.entry);
         let node_place = |node: Node| block(node).map_or(Place::Outside, Place::Block);
         let entry = func.entry;
@@ -247,6 +261,7 @@ impl Solver {
             Fault::WrongNumber => {
                 FlowError::WrongNumber { func: entry, slots: placement.counters.len(), counters: counters.len() }
             }
+            Fault::Uneven { counter } => FlowError::Uneven { func: entry, counter },
             Fault::Foreign { counter } => FlowError::Foreign { func: entry, counter },
             Fault::Undetermined { node } => FlowError::Undetermined { func: entry, block: at(node) },
             Fault::TooMany { node, count } => FlowError::Impossible { func: entry, place: node_place(node), count },

@@ -108,7 +108,7 @@ enum Share {
 
 impl Estimator {
     pub fn estimate(&mut self, func: &Func) -> &Weights {
-        self.estimate_shape(&Shape::of(func, &[], &[]), &func.loops)
+        self.estimate_shape(&Shape::of(func, &[], &[], &[]), &func.loops)
     }
 
     pub(super) fn estimate_shape(&mut self, shape: &Shape<'_>, loops: &LoopForest) -> &Weights {

@@ -45,6 +45,7 @@ impl Made {
             calls: &self.calls,
             open: &self.open,
             joined: &[],
+            derived: &[],
         }
     }
 

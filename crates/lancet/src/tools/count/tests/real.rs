@@ -19,7 +19,7 @@ fn program(path: &Path) -> Program {
 
 fn visit(func: &Func, seed: u64) -> Truth {
     let habits = Habits { vanishes: 2, throws: 50, returns_twice: 1, is_stopped: 0 };
-    walk(Shape::of(func, &[], &[]), &mut Random(seed), habits, 10, 200)
+    walk(Shape::of(func, &[], &[], &[]), &mut Random(seed), habits, 10, 200)
 }
 
 #[test]
@@ -40,20 +40,20 @@ fn count_all(program: &Program) {
     for (seed, func) in program.funcs().iter().filter(|func| !func.entries.is_empty()).enumerate() {
         let truth = visit(func, seed as u64);
         let weights = estimator.estimate(func).clone();
-        let placement = placer.place(func, &weights, &[], &[]);
+        let placement = placer.place(func, &weights, &[], &[], &[]);
         let solved = solver.solve(func, &placement, &truth.counters(&placement));
         assert!(solved.is_ok_and(|counts| truth.is_told_by(&counts)), "{}", func.entry);
         estimated += Cost::measured(func, &placement, &truth.counts);
         expected += Cost::expected(func, &placement, &weights);
 
-        let second = placer.place(func, &Weights::from_profile(&truth.counts, &weights), &[], &[]);
+        let second = placer.place(func, &Weights::from_profile(&truth.counts, &weights), &[], &[], &[]);
         let cost = Cost::measured(func, &second, &truth.counts);
         let first = Cost::measured(func, &placement, &truth.counts);
         assert!(cost.increments <= first.increments, "{}: a profile makes it dearer", func.entry);
         assert_eq!(second.counters.len(), placement.counters.len());
         profiled += cost;
         every_block += Cost::measured(func, &Placement::every_block(func), &truth.counts);
-        few_jumps += Cost::expected(func, &frugal.place(func, &weights, &[], &[]), &weights);
+        few_jumps += Cost::expected(func, &frugal.place(func, &weights, &[], &[], &[]), &weights);
     }
     assert_eq!(every_block.share(), Some(1.0));
     assert_eq!(few_jumps.sites, expected.sites);
@@ -69,7 +69,7 @@ fn errors_name_the_function_and_the_place() {
     let mut impossible_edges = 0;
     for (seed, func) in program.funcs().iter().filter(|func| !func.entries.is_empty()).enumerate() {
         let truth = visit(func, seed as u64);
-        let placement = placer.place(func, estimator.estimate(func), &[], &[]);
+        let placement = placer.place(func, estimator.estimate(func), &[], &[], &[]);
         let mut counters = truth.counters(&placement);
         assert!(matches!(
             solver.solve(func, &placement, &counters[1..]),

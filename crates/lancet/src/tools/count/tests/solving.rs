@@ -4,9 +4,10 @@ use lancet_engine::program::{BlockId, EdgeId, ExitKind};
 
 use super::made::{Made, Random};
 use super::walk::{Habits, Truth, walk};
+use crate::tools::count::flow::Shape;
 use crate::tools::count::place::{Placer, every_edge};
 use crate::tools::count::solve::{Fault, Solver};
-use crate::tools::count::{Counts, Placement, Slot, Weights};
+use crate::tools::count::{Counts, Derived, Placement, Slot, Weights};
 
 const CALM: Habits = Habits { vanishes: 0, throws: 0, returns_twice: 0, is_stopped: 0 };
 const WILD: Habits = Habits { vanishes: 25, throws: 50, returns_twice: 10, is_stopped: 2 };
@@ -31,6 +32,34 @@ fn walks_are_reconstructed() {
         seen.note(&truth);
     }
     assert!(seen.all(), "the walks were too tame: {seen:?}");
+}
+
+/// Some blocks count how much a register has grown, and the rest follows.
+#[test]
+fn walks_are_reconstructed_from_registers() {
+    let (mut placer, mut solver) = (Placer::default(), Solver::default());
+    for seed in 0..6000 {
+        let mut r = Random(seed);
+        let mut made = Made::random(&mut r, 24);
+        made.open = made.shape().tidy_open();
+        let blocks: Vec<u32> = (0..made.blocks as u32).filter(|_| r.chance(20)).collect();
+        let by = |r: &mut Random| [1, -1, 8, -3, 256][r.below(5)];
+        let derived: Vec<Derived> =
+            blocks.into_iter().map(|block| Derived { block: BlockId(block), by: by(&mut r) }).collect();
+        let shape = Shape { derived: &derived, ..made.shape() };
+        let truth = walk(shape, &mut r, WILD, 6, 40);
+        let placement = placer.place_shape(&shape, &made.estimate());
+        let mut counters = truth.counters(&placement);
+        for (slot, counter) in placement.counters.iter().zip(&mut counters) {
+            if let Slot::Block(block) = slot {
+                let by = derived.iter().find(|derived| derived.block == *block).unwrap().by;
+                *counter = counter.wrapping_mul(by as u64);
+            }
+        }
+        let solved = solver.solve_shape(&shape, &placement, &counters);
+        let is_right = solved.as_ref().is_ok_and(|counts| truth.is_told_by(counts));
+        assert!(is_right, "seed {seed}: {solved:?}, not {:?}: {made:?} {placement:?}", truth.counts);
+    }
 }
 
 /// That the walks did what they are there for.
