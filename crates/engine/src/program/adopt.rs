@@ -5,9 +5,21 @@
 //! jumped to from one function only, and either it jumps back into the middle of that function, or it is reached by a
 //! conditional jump and is not aligned as functions are (or follows another part without a gap).
 
+use lancet_isa::Svma;
+use rustc_hash::FxHashSet;
+
 use super::FoundBy;
 use super::discover::{Discovery, Outflow, OutflowKind, Region};
 use crate::image::Image;
+
+/// What makes a region a part of another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Evidence {
+    /// It says so itself. Enough also while not all is known of who calls whom.
+    TheirOwn,
+    /// It says so, or nothing but one function leads to it.
+    HowReached,
+}
 
 /// How a region is reached from others.
 #[derive(Clone, Default)]
@@ -25,9 +37,9 @@ struct Reached {
 
 impl Discovery<'_> {
     /// Finds the regions that are parts of others, and joins them.
-    pub(super) fn adopt_parts(&mut self) {
+    pub(super) fn adopt_parts(&mut self, evidence: Evidence) {
         let flows = self.outflows(|_| true);
-        let owners = self.owners(&flows);
+        let owners = self.owners(&flows, evidence);
         if owners.iter().enumerate().all(|(i, owner)| *owner as usize == i) {
             return;
         }
@@ -43,10 +55,17 @@ impl Discovery<'_> {
             }
         }
         for (owner, part) in parts {
-            join(self.image, &mut functions[place[owner as usize] as usize], part);
+            let function = &mut functions[place[owner as usize] as usize];
+            join(self.image, function, part);
+            // Only what each could reach by itself has been read so far.
+            function.dirty |= evidence == Evidence::TheirOwn;
         }
         self.regions = functions;
         self.reindex();
+        if evidence == Evidence::TheirOwn {
+            // No flow has made entries so far.
+            return;
+        }
         // Jumps between a function and its parts are not entries any more.
         for region in &mut self.regions {
             if !std::mem::take(&mut region.entries).is_empty() {
@@ -67,15 +86,21 @@ impl Discovery<'_> {
     }
 
     /// For each region: the function it is a part of, or itself.
-    fn owners(&self, flows: &[Outflow]) -> Vec<u32> {
+    fn owners(&self, flows: &[Outflow], evidence: Evidence) -> Vec<u32> {
         let reached = self.how_reached(flows);
         let count = self.regions.len() as u32;
+        let joined_before = self.regions.iter().flat_map(|region| &region.parts[1..]);
+        let mut ends_of_parts: FxHashSet<Svma> = joined_before.map(|part| part.end).collect();
         let mut direct: Vec<u32> = Vec::with_capacity(count as usize);
         for i in 0..count {
             let region = &self.regions[i as usize];
-            let before = i.checked_sub(1).filter(|before| direct[*before as usize] != *before);
-            let behind_part = before.is_some_and(|b| self.regions[b as usize].parts[0].end == region.start());
-            direct.push(owner(region, i, &reached[i as usize], behind_part));
+            let behind_part = ends_of_parts.contains(&region.start());
+            let may_be = region.part || evidence == Evidence::HowReached;
+            let owner = if may_be { owner(region, i, &reached[i as usize], behind_part) } else { i };
+            if owner != i {
+                ends_of_parts.insert(region.parts[0].end);
+            }
+            direct.push(owner);
         }
         // A part of a part belongs to the function; a ring of parts is no function's.
         let settle = |i: u32| {
@@ -131,6 +156,7 @@ fn join(image: &Image, function: &mut Region, mut part: Region) {
     function.fresh = true;
     function.exact |= part.exact;
     function.parts.append(&mut part.parts);
+    function.parts[1..].sort_unstable_by_key(|part| part.start);
     function.pads.append(&mut part.pads);
     let mut blocks: Vec<_> = std::mem::take(&mut function.cfg.blocks)
         .into_iter()

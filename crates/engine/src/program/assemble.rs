@@ -2,6 +2,7 @@
 
 use lancet_isa::{Effects, Isa, RegSet, Svma, Target};
 use rayon::prelude::*;
+use rustc_hash::FxHashSet;
 
 use super::dfs::Dfs;
 use super::discover::{Discovery, Region, frame_is_gone, last_insn};
@@ -219,7 +220,8 @@ impl Builder<'_> {
         space.pairs.extend(thrown);
         space.graph.rebuild(blocks.len(), &space.pairs);
         // A landing pad inside a loop is not another way into the loop: control comes from the loop's own calls.
-        let from_a_call = |id: &BlockId| thrown.iter().any(|(_, pad)| *pad == id.0);
+        let pads: FxHashSet<u32> = thrown.iter().map(|(_, pad)| *pad).collect();
+        let from_a_call = |id: &BlockId| pads.contains(&id.0);
         let roots: Vec<u32> = entries.iter().filter(|id| !from_a_call(id)).map(|id| id.0).collect();
         space.dfs.compute(space.graph.forward(), &roots);
         space.loops.compute(&space.graph, &space.dfs);

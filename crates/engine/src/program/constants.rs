@@ -5,14 +5,52 @@
 
 use lancet_isa::value::{Expr, Place};
 use lancet_isa::{Insn, Reg};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::expr::{substitute, visit};
 use super::jump_tables::{MAX_WALKS, Via, View, code, overwritten_by_calls};
 
-/// The constant that a register holds, if every definition that reaches it gives the same one. It may be made in steps
-/// (a half, then the other), so what is followed is an expression over one register.
-pub(super) struct Constants<'a> {
+/// Registers that were found to hold no constant before a search looks for no more: the address of a table is found
+/// at the first place where it is wanted, or soon after.
+const MAX_FAILURES: usize = 16;
+
+/// The constants that registers hold, as far as one jump asks for them.
+#[derive(Default)]
+pub(super) struct Constants {
+    /// By register, block, and the number of instructions before.
+    known: FxHashMap<(Reg, usize, usize), Option<u64>>,
+    failures: usize,
+}
+
+impl Constants {
+    /// The constant that a register holds before instruction `upto` of a block. Blocks that were looked at are added to
+    /// `visited`.
+    pub(super) fn find(
+        &mut self,
+        view: &View<'_>,
+        reg: Reg,
+        block: usize,
+        upto: usize,
+        visited: &mut Vec<usize>,
+    ) -> Option<u64> {
+        let written = view.block(block)[..upto].iter().rposition(|insn| insn.effects.writes.contains(reg));
+        let upto = written.map_or(0, |i| i + 1);
+        if let Some(known) = self.known.get(&(reg, block, upto)) {
+            return *known;
+        }
+        if self.failures >= MAX_FAILURES {
+            return None;
+        }
+        let found = Search::find(view, reg, block, upto, visited);
+        self.failures += usize::from(found.is_none());
+        self.known.insert((reg, block, upto), found);
+        found
+    }
+}
+
+/// Looks for the constant that a register holds, if every definition that reaches it gives the same one. It may be made
+/// in steps (a half, then the other), so what is followed is an expression over one register.
+struct Search<'a> {
     view: &'a View<'a>,
     /// The blocks in which the register itself is followed from the end, a bit for each: these are most.
     seen: Vec<u64>,
@@ -23,10 +61,10 @@ pub(super) struct Constants<'a> {
     value: Option<u64>,
 }
 
-impl Constants<'_> {
-    pub(super) fn find(view: &View<'_>, reg: Reg, block: usize, upto: usize, visited: &mut Vec<usize>) -> Option<u64> {
+impl Search<'_> {
+    fn find(view: &View<'_>, reg: Reg, block: usize, upto: usize, visited: &mut Vec<usize>) -> Option<u64> {
         let seen = vec![0; view.blocks.len().div_ceil(64)];
-        let mut search = Constants { view, seen, seen_with: FxHashSet::default(), walks: 0, value: None };
+        let mut search = Search { view, seen, seen_with: FxHashSet::default(), walks: 0, value: None };
         search.walk(reg, block, upto, visited)?;
         search.value
     }

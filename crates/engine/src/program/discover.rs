@@ -1,13 +1,15 @@
 //! All functions of an image.
 //!
-//! [Seeds](super::seeds) make the first [regions](super::region). Then, in rounds until nothing is new:
+//! [Seeds](super::seeds) make the first [regions](super::region). They are read once without following indirect jumps,
+//! to see which functions never return: behind a call of one, there seem to be ways to a jump that do not exist. Parts
+//! that stand elsewhere and say so join their function. Then, in rounds until nothing is new:
 //!
 //! 1. regions that are new or have changed are analysed, in parallel;
 //! 2. which of them never return is settled ([`super::noreturn`]);
 //! 3. what the code that can run calls and jumps to makes new regions, or new entries into known ones.
 //!
 //! Code behind calls that do not return contributes nothing, so stray bytes there make no functions.
-//! After that, [parts](super::adopt) that stand elsewhere join their function, and jumps that are still open are
+//! After that, the other [parts](super::adopt) join their function, and jumps that are still open are
 //! looked at again with all that is known by then.
 
 use std::ops::Range;
@@ -15,9 +17,10 @@ use std::ops::Range;
 use lancet_isa::{Svma, Target};
 use rayon::prelude::*;
 
+use super::adopt::Evidence;
 use super::func::{FoundBy, Part};
 use super::index::Index;
-use super::jump_tables::{Bound, JumpTable};
+use super::jump_tables::{Bound, JumpTable, first_behind};
 use super::noreturn::{Links, is_noreturn_name};
 use super::region::{self, End, RegionBlock, RegionCfg, RegionSpec, Scratch, Surroundings};
 use super::seeds::{self, Seed};
@@ -25,6 +28,9 @@ use crate::image::{Cfa, Image};
 
 /// How many functions on either side are asked for the data that they mention.
 const NEIGHBOURS: usize = 64;
+
+/// How often tables are looked at again because others were found. Each time, fewer change.
+const MAX_LOOKS: usize = 4;
 
 /// A region with what is known of its place in the whole. In the end, a function.
 #[derive(Debug)]
@@ -119,6 +125,10 @@ impl Region {
         ends.max().unwrap_or(main.start)
     }
 
+    fn has_unresolved_jump(&self) -> bool {
+        self.cfg.blocks.iter().any(|block| block.end == End::Unresolved)
+    }
+
     /// Has it a jump that another look could resolve?
     pub(super) fn has_open_jump(&self, image: &Image) -> bool {
         self.cfg.blocks.iter().any(|block| match block.end {
@@ -133,11 +143,18 @@ impl Region {
         self.cfg.tables.iter().filter(|table| table.bound == Bound::Content)
     }
 
-    /// Could another look give one of its tables another size, now that its parts are joined and it is known what else
-    /// begins at `stops`?
-    fn may_resize_tables(&self, stops: &[Svma]) -> bool {
-        self.open_tables()
-            .any(|table| self.parts.len() > 1 || first_behind(stops, table.at).is_some_and(|stop| stop < table.end()))
+    /// Could a table go on, now that parts have been joined? It may have ended at an entry that leads to one.
+    fn has_table_to_go_on(&self, image: &Image, stops: &[Svma]) -> bool {
+        let goes_on = |table: &JumpTable| {
+            stops.binary_search(&table.end()).is_err()
+                && table.entry(image, table.end()).is_some_and(|target| self.contains(target))
+        };
+        self.parts.len() > 1 && self.open_tables().any(goes_on)
+    }
+
+    /// Does something else begin inside of a table?
+    fn has_table_past(&self, stops: &[Svma]) -> bool {
+        self.open_tables().any(|table| first_behind(stops, table.at).is_some_and(|stop| stop < table.end()))
     }
 }
 
@@ -174,16 +191,21 @@ pub(super) fn discover(image: &Image) -> Discovery<'_> {
         Discovery { image, regions: Vec::new(), index: Index::default(), stops: Vec::new(), renumbered: true };
     found.plant(seeds::collect(image));
     found.enter_landing_pads();
+    found.first_look();
+    found.adopt_parts(Evidence::TheirOwn);
     found.rounds();
     let hidden = found.pointed_to_in_gaps();
     if !hidden.is_empty() {
         found.plant(hidden);
         found.rounds();
     }
-    found.adopt_parts();
+    found.adopt_parts(Evidence::HowReached);
     found.rounds();
-    found.look_again();
-    found.rounds();
+    let mut looks = 0;
+    while looks < MAX_LOOKS && found.look_again(looks == 0) {
+        found.rounds();
+        looks += 1;
+    }
     found
 }
 
@@ -235,9 +257,16 @@ impl Discovery<'_> {
         }
     }
 
+    /// Reads all regions, and settles who never returns as far as that can be told without indirect jumps.
+    fn first_look(&mut self) {
+        self.analyse_dirty(false);
+        self.settle_noreturn();
+        self.regions.par_iter_mut().for_each(|region| region.dirty = region.has_unresolved_jump());
+    }
+
     fn rounds(&mut self) {
         loop {
-            self.analyse_dirty();
+            self.analyse_dirty(true);
             self.settle_noreturn();
             let flows = self.outflows(|region| region.fresh);
             self.regions.iter_mut().for_each(|region| region.fresh = false);
@@ -247,7 +276,7 @@ impl Discovery<'_> {
         }
     }
 
-    fn analyse_dirty(&mut self) {
+    fn analyse_dirty(&mut self, follow_jumps: bool) {
         let split: Vec<Part> = self.regions.iter().filter(|region| region.part).map(|region| region.parts[0]).collect();
         let outside_target = |at: Svma| {
             let i = split.partition_point(|part| part.start <= at);
@@ -263,7 +292,8 @@ impl Discovery<'_> {
             Target::Slot(slot) => !image.slot_name(slot).is_some_and(is_noreturn_name),
             Target::Computed => true,
         };
-        let around = Surroundings { image, outside_target: &outside_target, returns: &returns, stops: &self.stops };
+        let stops = &self.stops;
+        let around = Surroundings { image, outside_target: &outside_target, returns: &returns, stops, follow_jumps };
         let mut dirty: Vec<&mut Region> = self.regions.iter_mut().filter(|region| region.dirty).collect();
         dirty.par_iter_mut().for_each_init(Scratch::default, |scratch, region| {
             let entries: Vec<Svma> = region.all_entries().collect();
@@ -350,19 +380,28 @@ impl Discovery<'_> {
         changed
     }
 
-    /// Analyses regions with open jumps again, now that it is known which calls return and where tables start.
-    fn look_again(&mut self) {
+    /// Has regions analysed again if their jumps or tables may come out otherwise now that it is known which calls return
+    /// and where tables start; the `first` time, also because parts were joined. `false`: there are none.
+    fn look_again(&mut self, first: bool) -> bool {
+        let known = std::mem::take(&mut self.stops);
         let tables = self.regions.par_iter().flat_map_iter(|region| region.cfg.tables.iter().map(|table| table.at));
         self.stops = tables.collect();
-        self.stops.extend(self.image.sections().iter().map(|section| section.svma));
-        self.stops.par_sort_unstable();
-        self.stops.extend(self.data_behind_open_tables());
+        if first {
+            self.stops.extend(self.image.sections().iter().map(|section| section.svma));
+            self.stops.par_sort_unstable();
+            self.stops.extend(self.data_behind_open_tables());
+        } else {
+            self.stops.extend(&known);
+        }
         self.stops.par_sort_unstable();
         self.stops.dedup();
         let (image, stops) = (self.image, &self.stops);
+        let new: Vec<Svma> = stops.iter().copied().filter(|stop| known.binary_search(stop).is_err()).collect();
         self.regions.par_iter_mut().for_each(|region| {
-            region.dirty |= region.may_resize_tables(stops) || region.has_open_jump(image);
+            region.dirty |= region.has_table_past(&new)
+                || first && (region.has_table_to_go_on(image, stops) || region.has_open_jump(image));
         });
+        self.regions.iter().any(|region| region.dirty)
     }
 
     /// Data that code mentions and that an open table seems to run into. The data of one source file stands together,
@@ -392,11 +431,6 @@ impl Discovery<'_> {
         };
         self.regions.par_iter().enumerate().flat_map_iter(around).collect()
     }
-}
-
-/// The first of `stops`, which are sorted, behind an address.
-fn first_behind(stops: &[Svma], at: Svma) -> Option<Svma> {
-    stops.get(stops.partition_point(|stop| *stop <= at)).copied()
 }
 
 /// The same addresses in ranges that are sorted and apart.

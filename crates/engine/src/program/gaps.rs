@@ -59,13 +59,18 @@ impl Discovery<'_> {
 
     /// Ranges of code, padding aside, that no region's code covers.
     fn gaps(&self) -> Vec<(Svma, Svma)> {
+        let mut covered: Vec<(Svma, Svma)> = Vec::with_capacity(self.regions.len());
+        for region in &self.regions {
+            covered.push((region.start(), region.code_end()));
+            covered.extend(region.parts[1..].iter().map(|part| (part.start, part.end)));
+        }
+        covered.sort_unstable();
         let mut gaps = Vec::new();
         for range in self.image.code_ranges() {
             let mut at = range.start;
-            let first = self.regions.partition_point(|region| region.start() < range.start);
-            let inside = self.regions[first..].iter().take_while(|region| region.start() < range.end());
-            let covered = inside.map(|region| (region.start(), region.code_end()));
-            for (start, end) in covered.chain([(range.end(), range.end())]) {
+            let first = covered.partition_point(|(start, _)| *start < range.start);
+            let inside = covered[first..].iter().take_while(|(start, _)| *start < range.end());
+            for (start, end) in inside.copied().chain([(range.end(), range.end())]) {
                 if start > at && !is_padding(self.image, at, start) {
                     gaps.push((at, start));
                 }

@@ -44,8 +44,8 @@ pub(super) struct View<'a> {
     /// The offset at which each block starts, which tells it from others when indices have changed; sorted.
     pub(super) leaders: &'a [u32],
     pub(super) preds: &'a Predecessors,
-    /// Addresses in data where something else begins: a table does not go on past one.
-    pub(super) stops: &'a [Svma],
+    /// Addresses in data where something else begins, sorted: a table does not go on past one.
+    pub(super) stops: [&'a [Svma]; 2],
 }
 
 impl<'a> View<'a> {
@@ -83,6 +83,11 @@ impl JumpTable {
     /// The address behind the last entry.
     pub fn end(&self) -> Svma {
         self.at + self.targets.len() as u64 * u64::from(self.entry_bytes)
+    }
+
+    /// Where an entry that stands at an address leads.
+    pub(super) fn entry(&self, image: &Image, at: Svma) -> Option<Svma> {
+        read_entry(image, at, self.entry_bytes, self.base)
     }
 }
 
@@ -191,6 +196,7 @@ struct Search<'a> {
     /// All blocks that were looked at.
     visited: Vec<usize>,
     origins: Origins,
+    constants: Constants,
     walks: usize,
     index_walks: usize,
     /// A path left the index that is followed unbounded: nothing more can be learnt of it.
@@ -224,6 +230,7 @@ pub(super) fn follow(view: &View<'_>, block: usize) -> (Origins, Vec<usize>) {
         path: Vec::new(),
         visited: Vec::new(),
         origins: Origins::default(),
+        constants: Constants::default(),
         walks: 0,
         index_walks: 0,
         open: false,
@@ -418,7 +425,7 @@ impl Search<'_> {
         let access = self.table_access(target).or_else(|| {
             let mut resolved = (**target).clone();
             for base in base_registers(target) {
-                let at = Constants::find(self.view, base, block, upto, &mut self.visited)?;
+                let at = self.constants.find(self.view, base, block, upto, &mut self.visited)?;
                 let with = |part: &Expr| (*part == Expr::Reg(base)).then_some(Expr::Const(at));
                 resolved = substitute(&resolved, &with)?;
             }
@@ -523,14 +530,13 @@ impl View<'_> {
     fn read_table(&self, jump: Svma, shape: Shape, span: Span, is_target: &IsTarget<'_>) -> Option<JumpTable> {
         let (first, last) = span.range;
         let at = Svma(shape.at.wrapping_add((first as u64).wrapping_mul(shape.scale)));
-        let stop = self.stops.partition_point(|stop| *stop <= at);
-        let stop = self.stops.get(stop).copied().filter(|_| !span.is_checked);
+        let stop = self.stops.iter().filter_map(|stops| first_behind(stops, at)).min().filter(|_| !span.is_checked);
         let mut targets = Vec::new();
         let mut bound = Bound::Checked;
         for i in 0..=((last - first) as u64).min(MAX_ENTRIES) {
             let entry = at + i.wrapping_mul(shape.scale);
             let past_stop = stop.is_some_and(|stop| entry >= stop);
-            match self.entry(shape, entry) {
+            match read_entry(self.image, entry, shape.entry_bits / 8, shape.base.map(Svma)) {
                 Some(target) if !past_stop && is_target(target, span.is_checked) => targets.push(target),
                 _ => {
                     bound = Bound::Content;
@@ -548,21 +554,26 @@ impl View<'_> {
     fn is_pointer(&self, shape: Shape) -> bool {
         shape.entry_bits == self.isa.facts().pointer_bytes * 8
     }
+}
 
-    fn entry(&self, shape: Shape, at: Svma) -> Option<Svma> {
-        if shape.entry_bits == 64 {
-            return self.image.pointer_at(at);
-        }
-        let bytes = self.image.bytes(at, u64::from(shape.entry_bits / 8))?;
-        let mut word = [0; 8];
-        word[..bytes.len()].copy_from_slice(bytes);
-        let word = u64::from_le_bytes(word);
-        Some(match shape.base {
-            Some(base) if shape.entry_bits == 32 => Svma(base.wrapping_add(word as u32 as i32 as i64 as u64)),
-            Some(base) => Svma(base.wrapping_add(word)),
-            None => Svma(word),
-        })
+/// The first of `stops`, which are sorted, behind an address.
+pub(super) fn first_behind(stops: &[Svma], at: Svma) -> Option<Svma> {
+    stops.get(stops.partition_point(|stop| *stop <= at)).copied()
+}
+
+/// Where the entry of a table leads: an address, or relative to a base.
+fn read_entry(image: &Image, at: Svma, bytes: u8, base: Option<Svma>) -> Option<Svma> {
+    if bytes == 8 {
+        return image.pointer_at(at);
     }
+    let mut word = [0; 8];
+    word[..usize::from(bytes)].copy_from_slice(image.bytes(at, u64::from(bytes))?);
+    let word = u64::from_le_bytes(word);
+    Some(match base {
+        Some(base) if bytes == 4 => Svma(base.0.wrapping_add(word as u32 as i32 as i64 as u64)),
+        Some(base) => Svma(base.0.wrapping_add(word)),
+        None => Svma(word),
+    })
 }
 
 /// The registers that are added, unscaled: to a scaled one in the address of a table's entry, and to the entry.

@@ -14,7 +14,7 @@ use std::ops::{ControlFlow, Range};
 use lancet_isa::{Effects, Flow, Insn, Isa, Svma, Target};
 
 use super::func::Part;
-use super::jump_tables::{JumpTable, Via, View};
+use super::jump_tables::{Bound, JumpTable, Via, View, first_behind};
 use super::jumps::{Jumps, Predecessors};
 use crate::image::Image;
 
@@ -197,6 +197,8 @@ pub(super) struct Scratch {
     /// For each offset: is it a leader? One more than its place among the leaders, once they are [sorted](Builder::sort_leaders).
     leader_at: Vec<u32>,
     work: Vec<u32>,
+    /// How many of `insns` were asked for the [data](Builder::see_data) that they mention.
+    seen_data_of: usize,
     hardware_loops: Vec<(Svma, Svma)>,
     /// The blocks as they are so far, for the analysis of indirect jumps: where each stands in `insns`.
     blocks: Vec<Range<usize>>,
@@ -211,6 +213,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) returns: &'a (dyn Fn(Target) -> bool + Sync),
     /// See [`View::stops`].
     pub(super) stops: &'a [Svma],
+    /// Follow indirect jumps? Otherwise they are left [open](End::Unresolved).
+    pub(super) follow_jumps: bool,
 }
 
 pub(super) fn analyse(around: &Surroundings<'_>, spec: &RegionSpec<'_>, scratch: &mut Scratch) -> RegionCfg {
@@ -226,24 +230,27 @@ pub(super) fn analyse(around: &Surroundings<'_>, spec: &RegionSpec<'_>, scratch:
         base += len + GAP;
     }
     scratch.begin(base);
-    let mut region = Builder { around, isa: around.image.isa(), slices, scratch };
-    spec.parts.iter().take(1).for_each(|part| region.add_leader(part.start));
-    spec.entries.iter().for_each(|at| region.add_leader(*at));
-    let mut jumps = Jumps::default();
-    // Code behind a table may lead to another way into its jump: once nothing is new, all are looked at again.
-    let mut again = true;
-    loop {
-        region.decode_all();
-        match region.resolve_indirect(&mut jumps, again) {
-            Progress::Nothing if again => break,
-            Progress::Nothing => again = true,
-            Progress::NewCode => again = false,
+    let mut region = Builder { around, isa: around.image.isa(), slices, stops: Vec::new(), scratch };
+    let mut jumps = region.follow(spec);
+    // Code behind one table may use the next, which shows how long the first is. What was read past its end is forgotten.
+    for _ in 0..MAX_RESTARTS {
+        if !region.has_table_past_its_end(&jumps) {
+            break;
         }
+        region.clear();
+        jumps = region.follow(spec);
     }
     let cfg = region.finish(jumps);
     region.clear();
     cfg
 }
+
+fn is_indirect_jump(insn: &Insn) -> bool {
+    matches!(insn.flow, Flow::Jump(Target::Computed))
+}
+
+/// How often a region is read anew because a table turned out to be shorter: tables behind tables behind tables.
+const MAX_RESTARTS: usize = 3;
 
 /// Zeroing so many bytes' worth of offsets is cheaper than looking for those that are used. A region without a stated
 /// end may cover megabytes of which it uses little.
@@ -279,10 +286,69 @@ struct Builder<'a, 's> {
     around: &'a Surroundings<'a>,
     isa: &'static dyn Isa,
     slices: Vec<Slice<'a>>,
+    /// Data that the region's own code mentions, sorted: where other things than a table begin.
+    stops: Vec<Svma>,
     scratch: &'s mut Scratch,
 }
 
 impl<'a> Builder<'a, '_> {
+    /// Decodes all that control reaches, and resolves the indirect jumps on the way.
+    fn follow(&mut self, spec: &RegionSpec<'_>) -> Jumps {
+        spec.parts.iter().take(1).for_each(|part| self.add_leader(part.start));
+        spec.entries.iter().for_each(|at| self.add_leader(*at));
+        let mut jumps = Jumps::default();
+        // Code behind a table may lead to another way into its jump: once nothing is new, all are looked at again.
+        let mut again = true;
+        loop {
+            self.decode_all();
+            if !self.around.follow_jumps || !self.has_indirect_jump() {
+                return jumps;
+            }
+            if self.stops.is_empty() {
+                self.see_data();
+            }
+            match self.resolve_indirect(&mut jumps, again) {
+                Progress::Nothing if again => return jumps,
+                Progress::Nothing => again = true,
+                Progress::NewCode => again = false,
+            }
+        }
+    }
+
+    /// Does a table whose size is known by its content only run into something that the code mentions?
+    fn has_table_past_its_end(&mut self, jumps: &Jumps) -> bool {
+        let mut open = jumps.tables.iter().filter(|table| table.bound == Bound::Content).peekable();
+        if open.peek().is_none() {
+            return false;
+        }
+        self.see_data();
+        open.any(|table| first_behind(&self.stops, table.at).is_some_and(|stop| stop < table.end()))
+    }
+
+    /// Adds what the instructions mention that were decoded since the last time.
+    fn see_data(&mut self) {
+        let mut found = std::mem::take(&mut self.stops);
+        let new = &self.scratch.insns[self.scratch.seen_data_of..];
+        // Instructions were decoded in runs.
+        for run in new.chunk_by(|insn, next| insn.end() == next.at) {
+            let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
+            let code = self.around.image.bytes(first.at, last.end() - first.at).unwrap_or(&[]);
+            self.isa.address_constants(code, first.at, &mut |at| {
+                if self.offset(at).is_none() && self.around.image.bytes(at, 1).is_some() {
+                    found.push(at);
+                }
+            });
+        }
+        found.sort_unstable();
+        found.dedup();
+        self.stops = found;
+        self.scratch.seen_data_of = self.scratch.insns.len();
+    }
+
+    fn has_indirect_jump(&self) -> bool {
+        self.scratch.insns.iter().any(is_indirect_jump)
+    }
+
     /// Leaves the large buffers zeroed, at a cost in proportion to what was used of them.
     fn clear(&mut self) {
         for slice in &self.slices {
@@ -297,6 +363,7 @@ impl<'a> Builder<'a, '_> {
             }
         }
         self.scratch.insns.clear();
+        self.scratch.seen_data_of = 0;
         for leader in self.scratch.leaders.drain(..) {
             self.scratch.leader_at[leader as usize] = 0;
         }
@@ -448,10 +515,6 @@ impl<'a> Builder<'a, '_> {
 
     /// Resolves indirect jumps with what is decoded so far: `all`, or only those that were not.
     fn resolve_indirect(&mut self, jumps: &mut Jumps, all: bool) -> Progress {
-        let indirect = |insn: &Insn| matches!(insn.flow, Flow::Jump(Target::Computed));
-        if !self.scratch.insns.iter().any(indirect) {
-            return Progress::Nothing;
-        }
         self.sort_leaders();
         self.scratch.blocks.clear();
         for i in 0..self.scratch.leaders.len() {
@@ -473,14 +536,14 @@ impl<'a> Builder<'a, '_> {
             blocks: &self.scratch.blocks,
             leaders: &self.scratch.leaders,
             preds: &preds,
-            stops: self.around.stops,
+            stops: [self.around.stops, &self.stops],
         };
         let is_target = |at: Svma, in_bounds: bool| match self.offset(at) {
             Some(offset) => !self.is_inside_insn(offset),
             None => in_bounds && (self.around.outside_target)(at),
         };
         for i in 0..self.scratch.blocks.len() {
-            if view.block(i).last().is_some_and(indirect) {
+            if view.block(i).last().is_some_and(is_indirect_jump) {
                 jumps.resolve(&view, i, &is_target);
             }
         }

@@ -17,7 +17,7 @@ pub(super) struct Seed {
     pub(super) end: Option<Svma>,
     pub(super) found_by: FoundBy,
     /// Says of itself that it is not a function but a piece of one: its unwind table starts in mid-function, or
-    /// its symbol is named `….cold`.
+    /// its symbol is named `….cold` or `….warm`.
     pub(super) part: bool,
     /// Something refers to it as to a function: a symbol, an initializer table.
     pub(super) referenced: bool,
@@ -79,12 +79,13 @@ pub(super) fn collect(image: &Image) -> Vec<Seed> {
     seeds.into_values().collect()
 }
 
-/// Symbols that GCC gives to the unlikely part of a function.
+/// Symbols that compilers and post-link optimizers give to the less likely parts of a function.
 pub(super) fn is_cold_name(name: &str) -> bool {
-    match name.rfind(".cold") {
-        Some(at) => name[at + 5..].trim_start_matches('.').chars().all(|c| c.is_ascii_digit()),
+    let is_numbered = |suffix: &str| match name.rfind(suffix) {
+        Some(at) => name[at + suffix.len()..].trim_start_matches('.').chars().all(|c| c.is_ascii_digit()),
         None => false,
-    }
+    };
+    is_numbered(".cold") || is_numbered(".warm")
 }
 
 /// Named as linkers name the sections of their stubs. (Without section headers the stubs are found as call targets.)
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn cold_parts_by_name() {
-        assert!(is_cold_name("main.cold") && is_cold_name("f.part.0.cold.12"));
+        assert!(is_cold_name("main.cold") && is_cold_name("f.part.0.cold.12") && is_cold_name("f.warm"));
         assert!(!is_cold_name("f.coldness") && !is_cold_name("cold"));
     }
 }
