@@ -4,6 +4,7 @@ mod bad_input;
 mod blackfin;
 mod count;
 mod golden;
+mod limits;
 mod live;
 mod measure;
 mod options;

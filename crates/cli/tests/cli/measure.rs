@@ -19,10 +19,11 @@ fn instructions_of_a_call_are_exact() {
         let measured = json(&lancet(["measure", "--pid", &busy.pid(), function, "--calls", "20", "--json"]).good());
         assert_eq!(measured["instructions"].as_f64(), Some(instructions), "{measured:#}");
         assert_eq!(measured["calls"], 20);
-        assert_eq!(measured["ipc_by"], "calibrated");
+        assert!(measured["ipc_by"] == "calibrated" || measured["ipc_by"] == "pmu", "{measured:#}");
         let (least, median) = (&measured["nanoseconds"]["least"], &measured["nanoseconds"]["median"]);
         assert!(least.as_f64() > Some(0.0) && median.as_f64() >= least.as_f64(), "{measured:#}");
-        assert!(measured["ipc"].as_f64() > Some(0.0));
+        // On a busy machine calls may differ too much.
+        assert!(measured["ipc"].as_f64() > Some(0.0) || measured["ipc_unknown"].is_string(), "{measured:#}");
     }
     busy.check_alive();
     let hottest = lancet(["measure", "--pid", &busy.pid(), "--hottest", "--calls", "5"]).good();
