@@ -17,6 +17,7 @@ use crate::exception::Cause;
 use crate::legality;
 use crate::lower::{Lowered, lower};
 use crate::memory::Memory;
+use crate::mmu::Mmu;
 use crate::timing::cache::LINE;
 use crate::uop::{Bundle, Uop};
 use lancet_isa::blackfin::{BfInsn, Op};
@@ -232,9 +233,13 @@ impl CodeCache {
             block.last_pc = at;
             let source = fetch(at, mem);
             mark(source, at, mem);
-            let Source::Insn(insn) = source else {
-                self.push(Uop::Slow, Place { pc: at, source, falls: block.cycles, taken: block.cycles });
-                break;
+            let insn = match source {
+                Source::Insn(insn) if Mmu::allows_fetch(at) => insn,
+                // What is fetched from where it must not be is an exception, found by the slow path.
+                _ => {
+                    self.push(Uop::Slow, Place { pc: at, source, falls: block.cycles, taken: block.cycles });
+                    break;
+                }
             };
             if let Op::LoopSetup { last, .. } = insn.op {
                 self.note_loop_bottom(last, mem);

@@ -25,7 +25,8 @@ pub fn load(file: &[u8], mem: &mut Memory) -> Result<u32, SimError> {
         let outside = || SimError::SegmentOutsideMemory { at, bytes: bytes.into() };
         // The part that is not in the file is zero, as memory is; but it must be there.
         mem.bytes(at, bytes as usize).ok_or_else(outside)?;
-        let data = segment.data(endian, file).map_err(|()| outside())?;
+        let in_file = u64::from(segment.p_filesz(endian));
+        let data = segment.data(endian, file).map_err(|()| SimError::Truncated { at, bytes: in_file })?;
         if !data.is_empty() {
             mem.write(at, data).ok_or_else(outside)?;
         }

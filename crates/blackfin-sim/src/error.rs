@@ -1,6 +1,6 @@
 //! What can go wrong.
 
-use crate::exception::Cause;
+use crate::exception::{self, Cause};
 use crate::state::State;
 use std::fmt;
 
@@ -14,6 +14,8 @@ pub enum SimError {
     NotExecutable { kind: u16 },
     #[error("the segment of {bytes} bytes at {at:#010x} is outside memory")]
     SegmentOutsideMemory { at: u32, bytes: u64 },
+    #[error("the file ends before its segment of {bytes} bytes at {at:#010x} does")]
+    Truncated { at: u32, bytes: u64 },
     #[error("{0} bytes of SDRAM cannot be simulated (at most 512 MB, a multiple of 4 KB)")]
     SdramSize(u32),
     #[error("{0}")]
@@ -44,7 +46,7 @@ pub enum Trouble {
     UnhandledException(u8),
     #[error("unknown system call {number}")]
     UnknownSystemCall { number: u32 },
-    #[error("an exception in an exception handler (EXCAUSE {cause:#x})")]
+    #[error("an exception where none can be taken: {} (EXCAUSE {cause:#x})", exception::text_of(*.cause))]
     DoubleFault { cause: u8 },
     #[error("the emulator was called, and there is none")]
     Emulator,

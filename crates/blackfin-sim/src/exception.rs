@@ -46,6 +46,28 @@ impl Cause {
     }
 }
 
+/// What an EXCAUSE means, in words.
+pub fn text_of(cause: u8) -> &'static str {
+    use Cause::*;
+    const ALL: [Cause; 14] = [
+        SingleStep,
+        TraceBufferFull,
+        Undefined,
+        IllegalCombination,
+        DataProtection,
+        DataMisaligned,
+        DoubleFault,
+        DataMiss,
+        DataMultipleHits,
+        FetchMisaligned,
+        FetchProtection,
+        FetchMiss,
+        FetchMultipleHits,
+        SupervisorOnly,
+    ];
+    ALL.into_iter().find(|known| *known as u8 == cause).map_or("a software exception", Cause::text)
+}
+
 /// HWERRCAUSE: bits 14 to 18 of SEQSTAT. The causes that the simulated machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

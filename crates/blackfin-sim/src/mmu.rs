@@ -112,6 +112,12 @@ impl Mmu {
         }
     }
 
+    /// May instructions be fetched from there, as far as no table says otherwise?
+    pub fn allows_fetch(addr: u32) -> bool {
+        let access = Access { addr, align: 2, kind: Kind::Fetch, supervisor: true, second: false };
+        matches!(Mmu::judge_without_tables(access), Verdict::Fine)
+    }
+
     /// Judges an access and logs a violation as the fault registers show it. `pc` is that of the instruction.
     pub fn judge(&mut self, access: Access, pc: u32) -> Verdict {
         let table = if access.kind == Kind::Fetch { &self.code } else { &self.data };

@@ -40,7 +40,7 @@ pub struct Args {
     /// Where the rounds of a loop without calls are counted
     #[arg(long, value_name = "WHERE", value_enum, default_value_t)]
     rounds: Where,
-    /// List the functions or points that are left alone, each with the reason
+    /// List the functions or points that are left alone, each with the reason; on Blackfin also how the others were served
     #[arg(long)]
     explain: bool,
     #[command(flatten)]
