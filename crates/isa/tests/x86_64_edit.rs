@@ -63,5 +63,5 @@ fn flags_are_left_alone() {
         ["push %rcx", "mov %gs:0x1000, %rcx", "lea (%rcx,%rax), %rcx", "mov %rcx, %gs:0x1000"]
     );
     let saved = add(Counter::Contended, R9, None, RegSet::EMPTY);
-    assert_eq!((saved[1].as_str(), saved[3].as_str(), saved.len()), ("pushfq", "popfq", 5));
+    assert_eq!((saved[1].as_str(), saved[3].as_str(), saved.len()), ("pushf", "popf", 5));
 }
