@@ -75,7 +75,7 @@ enum Where {
     /// In memory, each as it happens: nothing is lost when the process is killed
     #[default]
     Memory,
-    /// Only at the end of the loop, where a register tells how many there were. A loop that a signal ends is not counted
+    /// Only at the end of the loop, where a register tells how many there were: lost if a signal ends the loop for good
     Induction,
     /// In free registers too, until the end of the loop
     Registers,

@@ -111,7 +111,7 @@ impl Edit for X86_64 {
             with_flags_saved(out, |out| fields.extend(in_one_step(out)));
         } else {
             let used = RegSet::of(Reg(plus));
-            with_registers(Free { regs: free.regs.without(used) }, used, out, |out, [through]| {
+            with_registers(free, used, out, |out, [through]| {
                 fields.extend(access(counter, &[0x8b], through, out));
                 sum(through, through, plus, 0, out);
                 fields.extend(access(counter, &[0x89], through, out));
@@ -289,8 +289,9 @@ fn with_registers<const N: usize, R>(
     write: impl FnOnce(&mut Vec<u8>, [u8; N]) -> R,
 ) -> R {
     let is_dead = |reg: &u8| free.regs.contains(Reg(*reg));
-    let dead = SCRATCH.into_iter().filter(is_dead);
-    let live = SCRATCH.into_iter().filter(|reg| !is_dead(reg) && !used.contains(Reg(*reg)));
+    let others = SCRATCH.into_iter().filter(|reg| !used.contains(Reg(*reg)));
+    let dead = others.clone().filter(is_dead);
+    let live = others.filter(|reg| !is_dead(reg));
     let mut chosen = [0; N];
     chosen.iter_mut().zip(dead.clone().chain(live)).for_each(|(place, reg)| *place = reg);
     let saved = &chosen[dead.count().min(N)..];
