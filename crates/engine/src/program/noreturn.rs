@@ -176,7 +176,9 @@ impl Discovery<'_> {
             let regions = self.regions.par_iter_mut().enumerate().filter(|(_, region)| pending(region));
             let settled = regions.map_init(Vec::new, |reached, (i, region)| {
                 let never = !region.run(&noreturn, reached);
-                (i, never, std::mem::replace(&mut region.was_noreturn, never) != never)
+                // Others may know what it was before it changed, or what this round began with.
+                let was = std::mem::replace(&mut region.was_noreturn, never);
+                (i, never, was != never || noreturn[i] != never)
             });
             let settled: Vec<(usize, bool, bool)> = settled.collect();
             let mut now = vec![false; noreturn.len()];
