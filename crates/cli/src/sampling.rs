@@ -57,10 +57,15 @@ pub struct RateArgs {
     /// else cpu-clock
     #[arg(long, value_name = "EVENT")]
     event: Option<String>,
-    /// Bytes of the stack in a sample; call chains that reach further are cut
-    #[arg(long, value_name = "BYTES", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(64..65528))]
-    stack: u32,
+    /// Bytes of the stack in a sample; call chains that reach further are cut. By default 8192, or 2048 for more than 2000
+    /// samples per second, where copying costs more than everything else
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(64..65528))]
+    stack: Option<u32>,
 }
+
+const DEEP_STACK: u32 = 8192;
+const SHALLOW_STACK: u32 = 2048;
+const MANY_SAMPLES: u64 = 2000;
 
 impl RateArgs {
     pub fn options(&self) -> anyhow::Result<Options> {
@@ -69,6 +74,8 @@ impl RateArgs {
             None => EventName::default_here(),
         };
         let every = self.every.map_or(Every::PerSecond(self.freq.get()), |events| Every::Events(events.get()));
-        Ok(Options { event, every, stack_bytes: self.stack })
+        let is_often = matches!(every, Every::PerSecond(samples) if samples > MANY_SAMPLES);
+        let stack_bytes = self.stack.unwrap_or(if is_often { SHALLOW_STACK } else { DEEP_STACK });
+        Ok(Options { event, every, stack_bytes })
     }
 }

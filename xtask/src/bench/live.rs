@@ -195,11 +195,7 @@ fn gaps(program: &Path, change: impl FnOnce(&str) -> Result<()>) -> Result<Gaps>
 fn pauses(shop: &Shop, verdicts: &mut Verdicts) -> Result<()> {
     let program = shop.compile("gaps.c", "gaps", &["-O2"])?;
     let native = gaps(&program, |_| Ok(()))?;
-    let gdb = gaps(&program, |pid| {
-        let call = "call (void*)mmap(0, 4096, 3, 34, -1, 0)";
-        shell::output(Command::new("gdb").args(["-p", pid, "-batch", "-nx", "-ex", call, "-ex", "detach"])).map(|_| ())
-    })?
-    .longest;
+    let gdb = gaps(&program, |pid| attach_with_gdb(pid)?.wait().map(|_| ()).map_err(Into::into))?.longest;
     let object = shop.compile("small.c", "small.o", &["-O2", "-c"])?.display().to_string();
     let own = gaps(&program, |pid| shop.lancet(&["replace", "--pid", pid, "small", "--with", &object]).map(|_| ()))?;
     println!(
@@ -212,6 +208,7 @@ fn pauses(shop: &Shop, verdicts: &mut Verdicts) -> Result<()> {
     let torture = shop.compile("torture.c", "torture", &["-O2", "-pthread"])?;
     for threads in ["1", "8", "64"] {
         let running = Running::start(&torture, &["hot", threads])?;
+        let gdb = stopped_by_gdb(&running.pid())?;
         let mut pauses = Vec::new();
         for _ in 0..11 {
             let done =
@@ -222,7 +219,7 @@ fn pauses(shop: &Shop, verdicts: &mut Verdicts) -> Result<()> {
         pauses.sort_by(f64::total_cmp);
         let (median, ratio) = (pauses[pauses.len() / 2], gdb / pauses[pauses.len() / 2]);
         let line = format!(
-            "replace with {threads} threads: stop of {median:.0} µs (least {:.0}, most {:.0}), 1/{ratio:.0} of gdb's (bar 1/500)",
+            "replace with {threads} threads: stop of {median:.0} µs (least {:.0}, most {:.0}), 1/{ratio:.0} of gdb's {gdb:.0} µs (bar 1/500)",
             pauses[0],
             pauses[pauses.len() - 1]
         );
@@ -231,10 +228,33 @@ fn pauses(shop: &Shop, verdicts: &mut Verdicts) -> Result<()> {
     Ok(())
 }
 
+fn attach_with_gdb(pid: &str) -> Result<Child> {
+    let call = "call (void*)mmap(0, 4096, 3, 34, -1, 0)";
+    let mut gdb = Command::new("gdb");
+    gdb.args(["-p", pid, "-batch", "-nx", "-ex", call, "-ex", "detach"]).stdin(Stdio::null());
+    Ok(gdb.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?)
+}
+
+/// Microseconds for which gdb has the first thread of a process stopped, seen from outside.
+fn stopped_by_gdb(pid: &str) -> Result<f64> {
+    let mut gdb = attach_with_gdb(pid)?;
+    let (mut first, mut last) = (None, None);
+    while gdb.try_wait()?.is_none() {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        if stat.contains(") t ") {
+            last = Some(Instant::now());
+            first = first.or(last);
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    let (first, last) = first.zip(last).context("gdb did not stop it")?;
+    Ok((last - first).as_secs_f64() * 1e6)
+}
+
 fn calls(shop: &Shop, rounds: u32, verdicts: &mut Verdicts) -> Result<()> {
     let program = shop.compile("gaps.c", "gaps", &["-O2"])?;
     // The same instructions in another place, so that only the way there differs.
-    let object = shop.compile("torture.c", "torture.o", &["-O2", "-pthread", "-c"])?.display().to_string() + ":small";
+    let object = shop.compile("gaps.c", "gaps.o", &["-O2", "-c"])?.display().to_string() + ":small";
     let probes = shop.compile("uprobe.c", "uprobe", &["-O2"])?;
     let (mut native, mut replaced, mut timed, mut uprobe) = (f64::MAX, f64::MAX, f64::MAX, f64::MAX);
     for _ in 0..rounds {

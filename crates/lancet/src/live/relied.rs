@@ -43,11 +43,11 @@ fn changes(isa: &dyn Isa, code: &[u8]) -> RegSet {
     let (mut changed, mut saved, mut restored) = (RegSet::EMPTY, RegSet::EMPTY, RegSet::EMPTY);
     let decoded = isa.decode(code, Svma(0), &mut |insn| {
         let effects = insn.effects;
-        // Saved on the stack before anything changes it.
-        if insn.stores && effects.writes.without(stack).is_empty() && effects.writes.intersects(stack) {
+        if matches!(insn.flow, Flow::Call(_)) {
+            changed |= RegSet::ALL.without(facts.abi.preserved);
+        } else if insn.stores && effects.writes.without(stack).is_empty() && effects.writes.intersects(stack) {
+            // Saved on the stack before anything changes it.
             saved |= effects.reads.without(stack).without(changed);
-        } else if matches!(insn.flow, Flow::Call(_)) {
-            changed |= (facts.general | facts.flags).without(facts.abi.preserved);
         } else if effects.reads == stack && effects.writes.intersects(stack) {
             restored |= effects.writes.without(stack);
         }

@@ -68,6 +68,10 @@ impl Stopped {
             for tid in waiting {
                 stopped.wait(tid)?;
             }
+            // Every moment counts now: asking how many there are is cheaper than asking who.
+            if count_threads(pid) == Some(stopped.threads.len()) {
+                break;
+            }
         }
         if stopped.threads.is_empty() {
             return Err(LiveError::Ended { pid });
@@ -149,6 +153,13 @@ pub(super) fn seized(pid: u32, tid: u32, result: io::Result<()>) -> Result<bool,
 pub(super) fn threads_of(pid: u32) -> Result<Vec<u32>, LiveError> {
     let entries = fs::read_dir(format!("/proc/{pid}/task")).map_err(|_| LiveError::Ended { pid })?;
     Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
+}
+
+/// How many threads a process has that have not ended.
+fn count_threads(pid: u32) -> Option<usize> {
+    const AFTER_NAME: usize = 17;
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(AFTER_NAME)?.parse().ok()
 }
 
 fn is_dead(pid: u32, tid: u32) -> bool {
