@@ -191,10 +191,12 @@ impl CodeMap {
     }
 
     fn mark(&mut self, place: Place, addr: u32, len: usize) {
+        // A store is asked for its first byte alone: the range starts where the widest one does that reaches into it.
+        let start = addr & !3;
         match place {
-            Place::Sdram(_) if self.range.is_empty() => self.range = addr..addr + len as u32,
+            Place::Sdram(_) if self.range.is_empty() => self.range = start..addr + len as u32,
             Place::Sdram(_) => {
-                self.range = self.range.start.min(addr)..self.range.end.max(addr + len as u32);
+                self.range = self.range.start.min(start)..self.range.end.max(addr + len as u32);
             }
             Place::Chip(_) => self.chip_used = true,
         }
@@ -261,6 +263,10 @@ mod tests {
         assert_eq!(memory.write(0x103, &[0]), Some(false));
         assert_eq!(memory.write(0xFFA0_0000, &[0; 2]), Some(false));
         assert_eq!(memory.store(0x180, [0u8]), Some(()));
+        // A word whose second half was decoded.
+        memory.mark_code(0x102, 2);
+        assert_eq!(memory.store(0x100, [0u8; 4]), None);
+        assert_eq!(memory.write(0x100, &[0; 4]), Some(true));
     }
 
     #[test]
