@@ -1,8 +1,7 @@
 //! All functions of an image.
 //!
-//! [Seeds](super::seeds) make the first [regions](super::region). They are read once without following indirect jumps,
-//! to see which functions never return: behind a call of one, there seem to be ways to a jump that do not exist. Parts
-//! that stand elsewhere and say so join their function. Then, in rounds until nothing is new:
+//! [Seeds](super::seeds) make the first [regions](super::region). Parts that stand elsewhere and say so join their
+//! function. Then, in rounds until nothing is new:
 //!
 //! 1. regions that are new or have changed are analysed, in parallel;
 //! 2. which of them never return is settled ([`super::noreturn`]);
@@ -125,10 +124,6 @@ impl Region {
         ends.max().unwrap_or(main.start)
     }
 
-    fn has_unresolved_jump(&self) -> bool {
-        self.cfg.blocks.iter().any(|block| block.end == End::Unresolved)
-    }
-
     /// Has it a jump that another look could resolve?
     pub(super) fn has_open_jump(&self, image: &Image) -> bool {
         self.cfg.blocks.iter().any(|block| match block.end {
@@ -191,7 +186,6 @@ pub(super) fn discover(image: &Image) -> Discovery<'_> {
         Discovery { image, regions: Vec::new(), index: Index::default(), stops: Vec::new(), renumbered: true };
     found.plant(seeds::collect(image));
     found.enter_landing_pads();
-    found.first_look();
     found.adopt_parts(Evidence::TheirOwn);
     found.rounds();
     let hidden = found.pointed_to_in_gaps();
@@ -257,16 +251,9 @@ impl Discovery<'_> {
         }
     }
 
-    /// Reads all regions, and settles who never returns as far as that can be told without indirect jumps.
-    fn first_look(&mut self) {
-        self.analyse_dirty(false);
-        self.settle_noreturn();
-        self.regions.par_iter_mut().for_each(|region| region.dirty = region.has_unresolved_jump());
-    }
-
     fn rounds(&mut self) {
         loop {
-            self.analyse_dirty(true);
+            self.analyse_dirty();
             self.settle_noreturn();
             let flows = self.outflows(|region| region.fresh);
             self.regions.iter_mut().for_each(|region| region.fresh = false);
@@ -276,7 +263,7 @@ impl Discovery<'_> {
         }
     }
 
-    fn analyse_dirty(&mut self, follow_jumps: bool) {
+    fn analyse_dirty(&mut self) {
         let split: Vec<Part> = self.regions.iter().filter(|region| region.part).map(|region| region.parts[0]).collect();
         let outside_target = |at: Svma| {
             let i = split.partition_point(|part| part.start <= at);
@@ -292,8 +279,7 @@ impl Discovery<'_> {
             Target::Slot(slot) => !image.slot_name(slot).is_some_and(is_noreturn_name),
             Target::Computed => true,
         };
-        let stops = &self.stops;
-        let around = Surroundings { image, outside_target: &outside_target, returns: &returns, stops, follow_jumps };
+        let around = Surroundings { image, outside_target: &outside_target, returns: &returns, stops: &self.stops };
         let mut dirty: Vec<&mut Region> = self.regions.iter_mut().filter(|region| region.dirty).collect();
         dirty.par_iter_mut().for_each_init(Scratch::default, |scratch, region| {
             let entries: Vec<Svma> = region.all_entries().collect();

@@ -213,8 +213,6 @@ pub(super) struct Surroundings<'a> {
     pub(super) returns: &'a (dyn Fn(Target) -> bool + Sync),
     /// See [`View::stops`].
     pub(super) stops: &'a [Svma],
-    /// Follow indirect jumps? Otherwise they are left [open](End::Unresolved).
-    pub(super) follow_jumps: bool,
 }
 
 pub(super) fn analyse(around: &Surroundings<'_>, spec: &RegionSpec<'_>, scratch: &mut Scratch) -> RegionCfg {
@@ -301,7 +299,7 @@ impl<'a> Builder<'a, '_> {
         let mut again = true;
         loop {
             self.decode_all();
-            if !self.around.follow_jumps || !self.has_indirect_jump() {
+            if !self.has_indirect_jump() {
                 return jumps;
             }
             if self.stops.is_empty() {
