@@ -214,6 +214,10 @@ where
         Scope::Whole => {
             let at: u64 = header.e_phoff(endian).into();
             let headers = header.program_headers(endian, data).map_err(|error| table_fault("program", at, error))?;
+            if headers.is_empty() && header.e_phnum(endian) == elf::PN_XNUM {
+                let what = "the ELF header leaves their number to section header 0, which states none";
+                return Err(Fault::new(format!("program header table at offset {at:#x}"), what));
+            }
             program_headers::<Elf>(headers, endian, at, data.len())?
         }
         Scope::SectionsOnly => (Vec::new(), Vec::new()),

@@ -93,6 +93,9 @@ fn program_headers_that_lie() {
     assert!(table(u64::MAX).starts_with("program header table at offset 0xffffffffffffffff: "));
     let count = refusal(|elf| _ = elf.put(0x38, 0xfffe, 2));
     assert!(count.starts_with("program header table at offset 0x40: "), "{count}");
+    // So many that another header has the number, and it has none.
+    let elsewhere = refusal(|elf| _ = elf.put(0x38, 0xffff, 2));
+    assert!(elsewhere.starts_with("program header table at offset 0x40: "), "{elsewhere}");
     let entry_size = refusal(|elf| _ = elf.put(0x36, 1, 2));
     assert!(entry_size.contains("entry size"), "{entry_size}");
 }
