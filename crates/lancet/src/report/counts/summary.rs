@@ -33,7 +33,8 @@ pub struct Summary<'a> {
 /// Says that control ended in the middle of a function, and what that means for its counts.
 pub(super) fn stopped_line(counted: &Counted, id: FuncId, times: u64) -> String {
     let name = names::of_function(&counted.program, counted.program.func(id));
-    format!("stopped {} in the middle of {name}: its counts may be off by as many", count(times, "time"))
+    let off = "its counts may be off by as many, or with --rounds by the rounds of a loop";
+    format!("stopped {} in the middle of {name}: {off}", count(times, "time"))
 }
 
 pub struct HotFunction<'a> {

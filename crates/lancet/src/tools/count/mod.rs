@@ -116,7 +116,8 @@ pub struct Counts {
     /// By index in [`Placement::open`]: how often control ended inside the block. Negative if it began there.
     pub ended_inside: Vec<i64>,
     /// Where control seems to have ended in the middle of a block, and how often: by a fatal signal, the end of the
-    /// process, or a signal's handler that jumps elsewhere. A count may differ from the truth by that number in all.
+    /// process, or a signal's handler that jumps elsewhere. A count may differ from the truth by that number in all, or
+    /// by the rounds of a loop that were not yet in memory ([`Rounds`]).
     pub stopped: Vec<(BlockId, u64)>,
 }
 
