@@ -3,7 +3,7 @@
 //! [Seeds](super::seeds) make the first [regions](super::region). Parts that stand elsewhere and say so join their
 //! function. Then, in rounds until nothing is new:
 //!
-//! 1. regions that are new or have changed are analysed, in parallel;
+//! 1. regions that are new or have changed are analysed, in parallel, or [extended](super::extend);
 //! 2. which of them never return is settled ([`super::noreturn`]);
 //! 3. what the code that can run calls and jumps to makes new regions, or new entries into known ones.
 //!
@@ -17,6 +17,7 @@ use lancet_isa::{Svma, Target};
 use rayon::prelude::*;
 
 use super::adopt::Evidence;
+use super::extend::{Extended, extend};
 use super::func::{FoundBy, Part};
 use super::index::Index;
 use super::jump_tables::{Bound, JumpTable, first_behind};
@@ -61,6 +62,10 @@ pub(super) struct Region {
     pub(super) named_noreturn: bool,
     /// Must be analysed (again).
     pub(super) dirty: bool,
+    /// Entries that lead to code that was not read yet.
+    pending: Vec<Svma>,
+    /// Must be analysed again once nothing else is new.
+    stale: bool,
     /// What can run of it has changed since its outflows were followed.
     pub(super) fresh: bool,
 }
@@ -96,6 +101,8 @@ impl Region {
             was_noreturn: false,
             named_noreturn: false,
             dirty: true,
+            pending: Vec::new(),
+            stale: false,
             fresh: true,
         }
     }
@@ -257,7 +264,11 @@ impl Discovery<'_> {
             self.settle_noreturn();
             let flows = self.outflows(|region| region.fresh);
             self.regions.iter_mut().for_each(|region| region.fresh = false);
-            if !self.follow(&flows) {
+            if self.follow(&flows) {
+                continue;
+            }
+            self.regions.iter_mut().for_each(|region| region.dirty |= std::mem::take(&mut region.stale));
+            if !self.regions.iter().any(|region| region.dirty) {
                 return;
             }
         }
@@ -280,10 +291,17 @@ impl Discovery<'_> {
             Target::Computed => true,
         };
         let around = Surroundings { image, outside_target: &outside_target, returns: &returns, stops: &self.stops };
-        let mut dirty: Vec<&mut Region> = self.regions.iter_mut().filter(|region| region.dirty).collect();
+        let has_work = |region: &&mut Region| region.dirty || !region.pending.is_empty();
+        let mut dirty: Vec<&mut Region> = self.regions.iter_mut().filter(has_work).collect();
         dirty.par_iter_mut().for_each_init(Scratch::default, |scratch, region| {
-            let entries: Vec<Svma> = region.all_entries().collect();
-            region.cfg = region::analyse(&around, &RegionSpec { parts: &region.parts, entries: &entries }, scratch);
+            let pending = std::mem::take(&mut region.pending);
+            if region.dirty {
+                let entries: Vec<Svma> = region.all_entries().collect();
+                region.cfg = region::analyse(&around, &RegionSpec { parts: &region.parts, entries: &entries }, scratch);
+                region.stale = false;
+            } else {
+                region.stale |= extend(&mut region.cfg, &around, &region.parts, &pending) == Extended::Stale;
+            }
             region.dirty = false;
             region.fresh = true;
             region.was_noreturn = region.noreturn;
@@ -355,7 +373,9 @@ impl Discovery<'_> {
             } else if let Err(place) = region.entries.binary_search(&flow.to) {
                 region.entries.insert(place, flow.to);
                 region.fresh = true;
-                region.dirty |= region.cfg.block_at(flow.to).is_none() && !region.cfg.split(self.image, flow.to);
+                if region.cfg.block_at(flow.to).is_none() && !region.cfg.split(self.image, flow.to) {
+                    region.pending.push(flow.to);
+                }
                 changed = true;
             }
         }

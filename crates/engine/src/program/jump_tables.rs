@@ -45,7 +45,9 @@ pub(super) struct View<'a> {
     pub(super) leaders: &'a [u32],
     pub(super) preds: &'a Predecessors,
     /// Addresses in data where something else begins, sorted: a table does not go on past one.
-    pub(super) stops: [&'a [Svma]; 2],
+    pub(super) stops: &'a [Svma],
+    /// The first of more such addresses behind one; they are dear to find.
+    pub(super) data_behind: &'a dyn Fn(Svma) -> Option<Svma>,
 }
 
 impl<'a> View<'a> {
@@ -530,7 +532,10 @@ impl View<'_> {
     fn read_table(&self, jump: Svma, shape: Shape, span: Span, is_target: &IsTarget<'_>) -> Option<JumpTable> {
         let (first, last) = span.range;
         let at = Svma(shape.at.wrapping_add((first as u64).wrapping_mul(shape.scale)));
-        let stop = self.stops.iter().filter_map(|stops| first_behind(stops, at)).min().filter(|_| !span.is_checked);
+        let stop = match span.is_checked {
+            true => None,
+            false => [first_behind(self.stops, at), (self.data_behind)(at)].into_iter().flatten().min(),
+        };
         let mut targets = Vec::new();
         let mut bound = Bound::Checked;
         for i in 0..=((last - first) as u64).min(MAX_ENTRIES) {
