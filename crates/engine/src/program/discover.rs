@@ -21,7 +21,7 @@ use super::extend::{Extended, extend};
 use super::func::{FoundBy, Part};
 use super::index::Index;
 use super::jump_tables::{Bound, JumpTable, first_behind};
-use super::noreturn::{Links, is_noreturn_name};
+use super::noreturn::{Links, is_noreturn_name, noreturn_slots};
 use super::region::{self, End, RegionBlock, RegionCfg, RegionSpec, Scratch, Surroundings};
 use super::seeds::{self, Seed};
 use crate::image::{Cfa, Image};
@@ -167,6 +167,8 @@ pub(super) struct Discovery<'a> {
     pub(super) index: Index,
     /// Where jump tables start: no other goes on past one.
     stops: Vec<Svma>,
+    /// See [`noreturn_slots`].
+    pub(super) noreturn_slots: Vec<Svma>,
     /// Regions have other numbers than when they were linked.
     pub(super) renumbered: bool,
 }
@@ -189,8 +191,14 @@ pub(super) enum OutflowKind {
 }
 
 pub(super) fn discover(image: &Image) -> Discovery<'_> {
-    let mut found =
-        Discovery { image, regions: Vec::new(), index: Index::default(), stops: Vec::new(), renumbered: true };
+    let mut found = Discovery {
+        image,
+        regions: Vec::new(),
+        index: Index::default(),
+        stops: Vec::new(),
+        noreturn_slots: noreturn_slots(image),
+        renumbered: true,
+    };
     found.plant(seeds::collect(image));
     found.enter_landing_pads();
     found.adopt_parts(Evidence::TheirOwn);
@@ -284,10 +292,10 @@ impl Discovery<'_> {
             let known = self.regions.iter().filter(|region| region.noreturn || region.named_noreturn);
             known.map(Region::start).collect()
         };
-        let image = self.image;
+        let (image, noreturn_slots) = (self.image, &self.noreturn_slots);
         let returns = |to: Target| match to {
             Target::Direct(to) => never.binary_search(&to).is_err(),
-            Target::Slot(slot) => !image.slot_name(slot).is_some_and(is_noreturn_name),
+            Target::Slot(slot) => noreturn_slots.binary_search(&slot).is_err(),
             Target::Computed => true,
         };
         let around = Surroundings { image, outside_target: &outside_target, returns: &returns, stops: &self.stops };
@@ -430,7 +438,7 @@ impl Discovery<'_> {
                 return Vec::new();
             }
             let near = union(near.iter().map(|(_, range)| range.clone()).collect());
-            self.constants_in_code(region, &|at| {
+            Self::constants_in_code(region, &|at| {
                 let next = near.partition_point(|range| range.start <= at);
                 next > 0 && at < near[next - 1].end
             })

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use lancet_isa::{Effects, Flow, Insn, Svma, Target};
 
 use super::func::Part;
-use super::region::{End, RegionBlock, RegionCfg, Surroundings};
+use super::region::{End, RegionBlock, RegionCfg, Surroundings, note_mentions};
 
 /// Is the region known as if it had been read with all its entries?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,16 +21,12 @@ pub(super) enum Extended {
 }
 
 /// Adds what control reaches from `entries`.
-pub(super) fn extend(
-    cfg: &mut RegionCfg,
-    around: &Surroundings<'_>,
-    parts: &[Part],
-    entries: &[Svma],
-) -> Extended {
+pub(super) fn extend(cfg: &mut RegionCfg, around: &Surroundings<'_>, parts: &[Part], entries: &[Svma]) -> Extended {
     if !cfg.repeats.is_empty() {
         return Extended::Stale;
     }
     let mut extended = Extended::Fully;
+    let mentioned = cfg.mentions.len();
     let mut work: Vec<(Svma, From)> = entries.iter().map(|at| (*at, From::Elsewhere)).collect();
     while let Some((at, from)) = work.pop() {
         let known = cfg.block_at(at).is_some() || cfg.split(around.image, at);
@@ -44,13 +40,19 @@ pub(super) fn extend(
         let next = cfg.blocks.partition_point(|block| block.start < at);
         let is_inside_another = next > 0 && cfg.blocks[next - 1].end_address() > at;
         let limit = cfg.blocks.get(next).map_or(part.end, |block| block.start.min(part.end));
-        match decode(around, at, limit) {
+        match decode(around, at, limit, &mut cfg.mentions) {
             Some(block) if !is_inside_another => {
                 see_successors(around, &block, &mut |to| work.push((to, From::Inside)));
                 cfg.blocks.insert(next, block);
             }
-            _ => return Extended::Stale,
+            _ => {
+                extended = Extended::Stale;
+                break;
+            }
         }
+    }
+    if cfg.mentions.len() > mentioned {
+        cfg.mentions.sort_unstable();
     }
     extended
 }
@@ -63,7 +65,7 @@ enum From {
 }
 
 /// The block at an address, which ends at `limit` at the latest. `None`: that needs a look at the whole region.
-fn decode(around: &Surroundings<'_>, at: Svma, limit: Svma) -> Option<RegionBlock> {
+fn decode(around: &Surroundings<'_>, at: Svma, limit: Svma, mentions: &mut Vec<(Svma, Svma)>) -> Option<RegionBlock> {
     let code = around.image.bytes_from(at)?;
     let len = usize::try_from(limit - at).unwrap_or(usize::MAX).min(code.len());
     let mut block = RegionBlock { start: at, len: 0, insns: 0, effects: Effects::default(), end: End::Fall(limit) };
@@ -71,6 +73,7 @@ fn decode(around: &Surroundings<'_>, at: Svma, limit: Svma) -> Option<RegionBloc
         block.len += u32::from(insn.len);
         block.insns += 1;
         block.effects = block.effects.then(insn.effects);
+        note_mentions(around.image, insn, mentions);
         if !insn.flow.ends_block() {
             return ControlFlow::Continue(());
         }

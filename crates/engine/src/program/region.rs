@@ -39,6 +39,8 @@ pub(super) struct RegionCfg {
     /// The blocks through which indirect jumps were followed backwards, sorted: another way into one of them may lead to
     /// other tables.
     pub(super) followed: Vec<Svma>,
+    /// Where an instruction of a block mentions an address of the image, and the address; sorted.
+    pub(super) mentions: Vec<(Svma, Svma)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -263,6 +265,15 @@ pub(super) fn analyse(around: &Surroundings<'_>, spec: &RegionSpec<'_>, scratch:
     cfg
 }
 
+/// Adds what an instruction mentions, if it is in the image.
+pub(super) fn note_mentions(image: &Image, insn: &Insn, mentions: &mut Vec<(Svma, Svma)>) {
+    for to in insn.mentions.iter() {
+        if image.bytes(to, 1).is_some() {
+            mentions.push((insn.at, to));
+        }
+    }
+}
+
 fn is_indirect_jump(insn: &Insn) -> bool {
     matches!(insn.flow, Flow::Jump(Target::Computed))
 }
@@ -349,17 +360,9 @@ impl<'a> Builder<'a, '_> {
     }
 
     fn find_data(&self) -> Vec<Svma> {
-        let mut found = Vec::new();
-        for run in &self.scratch.runs {
-            let insns = &self.scratch.insns[run.first..run.end];
-            let (Some(first), Some(last)) = (insns.first(), insns.last()) else { continue };
-            let code = self.around.image.bytes(first.at, last.end() - first.at).unwrap_or(&[]);
-            self.isa.address_constants(code, first.at, &mut |at| {
-                if self.offset(at).is_none() && self.around.image.bytes(at, 1).is_some() {
-                    found.push(at);
-                }
-            });
-        }
+        let mentioned = self.scratch.insns.iter().flat_map(|insn| insn.mentions.iter());
+        let mut found: Vec<Svma> =
+            mentioned.filter(|at| self.offset(*at).is_none() && self.around.image.bytes(*at, 1).is_some()).collect();
         found.sort_unstable();
         found.dedup();
         found
@@ -660,12 +663,16 @@ impl<'a> Builder<'a, '_> {
     fn finish(&mut self, jumps: Jumps) -> RegionCfg {
         self.scratch.leaders.sort_unstable();
         let mut blocks = Vec::with_capacity(self.scratch.leaders.len());
-        for i in 0..self.scratch.leaders.len() {
-            let leader = self.scratch.leaders[i];
-            if let Some(block) = self.build(leader, &jumps) {
+        let mut mentions = Vec::new();
+        for leader in &self.scratch.leaders {
+            if let Some(block) = self.build(*leader, &jumps, &mut mentions) {
                 blocks.push(block);
             }
         }
+        // Streams of instructions may overlap.
+        mentions.sort_unstable();
+        mentions.dedup();
+        mentions.shrink_to_fit();
         // Offsets follow the order of the parts, which is not that of addresses.
         blocks.sort_by_key(|block| block.start);
         let mut repeats: Vec<(Svma, Svma)> =
@@ -675,11 +682,11 @@ impl<'a> Builder<'a, '_> {
         let mut followed: Vec<Svma> = jumps.seen_leaders().map(|leader| self.address(leader)).collect();
         followed.sort_unstable();
         followed.dedup();
-        RegionCfg { blocks, tables: jumps.tables, labels: jumps.labels, repeats, followed }
+        RegionCfg { blocks, tables: jumps.tables, labels: jumps.labels, repeats, followed, mentions }
     }
 
     /// The block at a leader; `None` if nothing decodes there.
-    fn build(&self, leader: u32, jumps: &Jumps) -> Option<RegionBlock> {
+    fn build(&self, leader: u32, jumps: &Jumps, mentions: &mut Vec<(Svma, Svma)>) -> Option<RegionBlock> {
         let mut effects = Effects::default();
         let mut count = 0;
         let mut at = leader;
@@ -690,6 +697,7 @@ impl<'a> Builder<'a, '_> {
                 break if self.offset(here).is_some() { End::Bad(here) } else { End::Fall(here) };
             };
             effects = effects.then(insn.effects);
+            note_mentions(self.around.image, insn, mentions);
             count += 1;
             at += u32::from(insn.len);
             last = Some(insn);
