@@ -381,7 +381,7 @@ impl Discovery<'_> {
             } else if let Err(place) = region.entries.binary_search(&flow.to) {
                 region.entries.insert(place, flow.to);
                 region.fresh = true;
-                if region.cfg.block_at(flow.to).is_none() && !region.cfg.split(self.image, flow.to) {
+                if region.cfg.block_at(flow.to).is_none() {
                     region.pending.push(flow.to);
                 }
                 changed = true;
@@ -398,7 +398,7 @@ impl Discovery<'_> {
     /// and where tables start; the `first` time, also because parts were joined. `false`: there are none.
     fn look_again(&mut self, first: bool) -> bool {
         let known = std::mem::take(&mut self.stops);
-        let tables = self.regions.par_iter().flat_map_iter(|region| region.cfg.tables.iter().map(|table| table.at));
+        let tables = self.regions.par_iter().flat_map_iter(|region| region.cfg.tables.iter().map(JumpTable::start));
         self.stops = tables.collect();
         if first {
             self.stops.extend(self.image.sections().iter().map(|section| section.svma));

@@ -12,6 +12,7 @@
 //!
 //! Nothing is taken from the order of sections or from instruction patterns.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -31,7 +32,7 @@ const MAX_INDEX_WALKS: usize = 64;
 /// Conditions remembered on a path.
 const MAX_CONDITIONS: usize = 8;
 /// No switch has more entries.
-const MAX_ENTRIES: u64 = 1 << 16;
+pub(super) const MAX_ENTRIES: u64 = 1 << 16;
 
 /// The blocks that an indirect jump is looked at in. Indices are the caller's.
 pub(super) struct View<'a> {
@@ -47,6 +48,9 @@ pub(super) struct View<'a> {
     pub(super) stops: &'a [Svma],
     /// The first of more such addresses behind one; they are dear to find.
     pub(super) data_behind: &'a dyn Fn(Svma) -> Option<Svma>,
+    /// How many entries to read at most of tables whose size nothing tells, and whether one had more.
+    pub(super) entries: u64,
+    pub(super) has_more: Cell<bool>,
 }
 
 impl<'a> View<'a> {
@@ -84,6 +88,12 @@ impl JumpTable {
     /// The address behind the last entry.
     pub fn end(&self) -> Svma {
         self.at + self.targets.len() as u64 * u64::from(self.entry_bytes)
+    }
+
+    /// Where the table itself starts, of which the jump may use only a part: offsets are mostly relative to that.
+    pub(super) fn start(&self) -> Svma {
+        let is_start = |base: &Svma| *base < self.at && self.at - *base < MAX_ENTRIES * u64::from(self.entry_bytes);
+        self.base.filter(is_start).unwrap_or(self.at)
     }
 
     /// Where an entry that stands at an address leads.
@@ -608,6 +618,11 @@ impl View<'_> {
         let mut targets = Vec::new();
         let mut bound = Bound::Checked;
         for i in 0..=((last - first) as u64).min(MAX_ENTRIES) {
+            if !span.is_checked && i >= self.entries {
+                self.has_more.set(true);
+                bound = Bound::Content;
+                break;
+            }
             let entry = at + i.wrapping_mul(shape.scale);
             let past_stop = stop.is_some_and(|stop| entry >= stop);
             match read_entry(self.image, entry, shape.entry_bits / 8, shape.base.map(Svma)) {

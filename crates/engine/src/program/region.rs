@@ -9,15 +9,16 @@
 //! Streams of instructions may overlap (`lock` prefixes that are jumped over): blocks are followed from their
 //! leader, so each stream has its own.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
 
 use lancet_isa::{Effects, Flow, Insn, Isa, Svma, Target};
 
 use super::func::Part;
-use super::jump_tables::{Bound, JumpTable, Via, View, first_behind};
+use super::jump_tables::{Bound, JumpTable, MAX_ENTRIES, Via, View, first_behind};
 use super::jumps::{Jumps, Predecessors};
-use crate::image::Image;
+use crate::image::{Image, LandingPad};
 
 #[derive(Clone, Debug)]
 pub(super) struct RegionSpec<'a> {
@@ -32,6 +33,8 @@ pub(super) struct RegionCfg {
     /// By address.
     pub(super) blocks: Vec<RegionBlock>,
     pub(super) tables: Vec<JumpTable>,
+    /// Some of the blocks overlap.
+    pub(super) overlaps: bool,
     /// An indirect jump, and a label that it may go to.
     pub(super) labels: Vec<(Svma, Svma)>,
     /// The last instruction of a hardware loop, and the first. Nested loops may end together.
@@ -95,12 +98,26 @@ impl RegionCfg {
         self.blocks.binary_search_by_key(&at, |block| block.start).ok()
     }
 
-    /// The block at an address, which often is the one that follows.
+    /// The block at an address, which often is the likely one, and rarely far from it.
     pub(super) fn block_near(&self, likely: usize, at: Svma) -> Option<usize> {
-        match self.blocks.get(likely) {
-            Some(block) if block.start == at => Some(likely),
-            _ => self.block_at(at),
-        }
+        let likely = likely.min(self.blocks.len().checked_sub(1)?);
+        let mut step = 1;
+        let (low, high) = match self.blocks[likely].start.cmp(&at) {
+            Ordering::Equal => return Some(likely),
+            Ordering::Less => {
+                while self.blocks.get(likely + step).is_some_and(|block| block.start < at) {
+                    step *= 2;
+                }
+                (likely + step / 2, (likely + step + 1).min(self.blocks.len()))
+            }
+            Ordering::Greater => {
+                while step <= likely && self.blocks[likely - step].start > at {
+                    step *= 2;
+                }
+                (likely.saturating_sub(step), likely - step / 2)
+            }
+        };
+        self.blocks[low..high].binary_search_by_key(&at, |block| block.start).ok().map(|i| low + i)
     }
 
     /// Makes a block start at an instruction in the middle of one; `false` if there is none. Where the indirect jumps
@@ -110,8 +127,7 @@ impl RegionCfg {
         let block = &self.blocks[i];
         let code = image.bytes(block.start, u64::from(block.len)).unwrap_or(&[]);
         // Where streams of instructions overlap, another block may have to be cut too.
-        let overlapped = self.blocks[..i].iter().any(|block| block.end_address() > at);
-        if at >= block.end_address() || overlapped {
+        if at >= block.end_address() || self.overlaps {
             return false;
         }
         let mut head = RegionBlock { len: 0, insns: 0, effects: Effects::default(), end: End::Fall(at), ..*block };
@@ -214,6 +230,8 @@ pub(super) struct Scratch {
     /// The blocks as they are so far, for the analysis of indirect jumps: where each stands in `insns`.
     blocks: Vec<Range<usize>>,
     preds: Predecessors,
+    /// See [`RegionCfg::mentions`].
+    mentions: Vec<(Svma, Svma)>,
 }
 
 /// Instructions that were decoded one behind the other.
@@ -250,11 +268,19 @@ pub(super) fn analyse(around: &Surroundings<'_>, spec: &RegionSpec<'_>, scratch:
         base += len + GAP;
     }
     scratch.begin(base);
-    let mut region = Builder { around, isa: around.image.isa(), slices, data: OnceCell::new(), scratch };
+    let mut region = Builder {
+        around,
+        isa: around.image.isa(),
+        slices,
+        data: RefCell::default(),
+        read: Vec::new(),
+        pads: OnceCell::new(),
+        scratch,
+    };
     let mut jumps = region.follow(spec);
     // Code behind one table may use the next, which shows how long the first is. What was read past its end is forgotten.
     for _ in 0..MAX_RESTARTS {
-        if !region.has_table_past_its_end(&jumps) {
+        if !region.has_read_past_an_end() {
             break;
         }
         region.clear();
@@ -278,6 +304,10 @@ fn is_indirect_jump(insn: &Insn) -> bool {
     matches!(insn.flow, Flow::Jump(Target::Computed))
 }
 
+/// So many entries are read of every table before more of one whose size is not known: the code that they lead to mentions
+/// most of what stands behind it. A compiler makes no smaller tables.
+const SURE_ENTRIES: u64 = 4;
+
 /// How often a region is read anew because a table turned out to be shorter: tables behind tables behind tables.
 const MAX_RESTARTS: usize = 3;
 
@@ -297,10 +327,21 @@ impl Scratch {
     }
 }
 
+/// How to look at indirect jumps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Look {
+    /// At all of them, or only at those that were not resolved.
+    again: bool,
+    /// How many entries to read of tables whose size nothing tells.
+    entries: u64,
+}
+
+/// What a look at the indirect jumps has changed, and how many entries to read from then on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Progress {
     Nothing,
-    NewCode,
+    NewWays(u64),
+    NewCode(u64),
 }
 
 /// The code of one part, and the offset of its first byte.
@@ -311,12 +352,24 @@ struct Slice<'a> {
     code: &'a [u8],
 }
 
+/// Data that the region's own code mentions: where other things than a table begin.
+#[derive(Default)]
+struct Data {
+    /// Sorted.
+    found: Vec<Svma>,
+    /// How many of the instructions were asked.
+    of: usize,
+}
+
 struct Builder<'a, 's> {
     around: &'a Surroundings<'a>,
     isa: &'static dyn Isa,
     slices: Vec<Slice<'a>>,
-    /// See [`Builder::data`].
-    data: OnceCell<Vec<Svma>>,
+    data: RefCell<Data>,
+    /// The tables whose size nothing tells, as far as they were read.
+    read: Vec<Range<Svma>>,
+    /// Which instructions may throw to which landing pads.
+    pads: OnceCell<Vec<LandingPad>>,
     scratch: &'s mut Scratch,
 }
 
@@ -327,45 +380,39 @@ impl<'a> Builder<'a, '_> {
         spec.entries.iter().for_each(|at| self.add_leader(*at));
         let mut jumps = Jumps::default();
         // Code behind a table may lead to another way into its jump: once nothing is new, all are looked at again.
-        let mut again = true;
+        let mut look = Look { again: true, entries: SURE_ENTRIES };
         loop {
             self.decode_all();
             if !self.scratch.has_indirect_jump {
                 return jumps;
             }
-            match self.resolve_indirect(&mut jumps, again) {
-                Progress::Nothing if again => return jumps,
-                Progress::Nothing => again = true,
-                Progress::NewCode => again = false,
-            }
+            look = match self.resolve_indirect(&mut jumps, look) {
+                Progress::Nothing => return jumps,
+                Progress::NewWays(entries) => Look { again: true, entries },
+                Progress::NewCode(entries) => Look { again: false, entries },
+            };
         }
     }
 
-    /// Does a table whose size is known by its content only run into something that the code mentions?
-    fn has_table_past_its_end(&mut self, jumps: &Jumps) -> bool {
-        let mut open = jumps.tables.iter().filter(|table| table.bound == Bound::Content).peekable();
-        if open.peek().is_none() {
-            return false;
+    /// Was a table whose size is known by its content only read into something that the code mentions?
+    fn has_read_past_an_end(&self) -> bool {
+        self.read.iter().any(|table| self.data_behind(table.start).is_some_and(|stop| stop < table.end))
+    }
+
+    /// The first data behind an address that the code mentions which was decoded so far. Only tables of unknown size ask
+    /// for it.
+    fn data_behind(&self, at: Svma) -> Option<Svma> {
+        let mut data = self.data.borrow_mut();
+        let insns = &self.scratch.insns;
+        if data.of < insns.len() {
+            let mentioned = insns[data.of..].iter().flat_map(|insn| insn.mentions.iter());
+            let is_data = |at: &Svma| self.offset(*at).is_none() && self.around.image.bytes(*at, 1).is_some();
+            data.found.extend(mentioned.filter(is_data));
+            data.found.sort();
+            data.found.dedup();
+            data.of = insns.len();
         }
-        let data = self.find_data();
-        let past = open.any(|table| first_behind(&data, table.at).is_some_and(|stop| stop < table.end()));
-        self.data = OnceCell::from(data);
-        past
-    }
-
-    /// Data that the region's own code mentions, sorted: where other things than a table begin. Only tables of unknown
-    /// size ask for it.
-    fn data(&self) -> &[Svma] {
-        self.data.get_or_init(|| self.find_data())
-    }
-
-    fn find_data(&self) -> Vec<Svma> {
-        let mentioned = self.scratch.insns.iter().flat_map(|insn| insn.mentions.iter());
-        let mut found: Vec<Svma> =
-            mentioned.filter(|at| self.offset(*at).is_none() && self.around.image.bytes(*at, 1).is_some()).collect();
-        found.sort_unstable();
-        found.dedup();
-        found
+        first_behind(&data.found, at)
     }
 
     /// Leaves the large buffers zeroed, at a cost in proportion to what was used of them.
@@ -382,6 +429,8 @@ impl<'a> Builder<'a, '_> {
             }
         }
         self.scratch.insns.clear();
+        self.data.get_mut().of = 0;
+        self.read.clear();
         self.scratch.runs.clear();
         self.scratch.has_indirect_jump = false;
         for leader in self.scratch.leaders.drain(..) {
@@ -552,8 +601,8 @@ impl<'a> Builder<'a, '_> {
         self.closed_by(at).next().is_some()
     }
 
-    /// Resolves indirect jumps with what is decoded so far: `all`, or only those that were not.
-    fn resolve_indirect(&mut self, jumps: &mut Jumps, all: bool) -> Progress {
+    /// Resolves indirect jumps with what is decoded so far.
+    fn resolve_indirect(&mut self, jumps: &mut Jumps, look: Look) -> Progress {
         self.sort_leaders();
         self.scratch.blocks.clear();
         for i in 0..self.scratch.leaders.len() {
@@ -565,10 +614,7 @@ impl<'a> Builder<'a, '_> {
         self.flow_on(jumps, &mut preds);
         self.throw_to_landing_pads(&mut preds);
         preds.sort(self.scratch.blocks.len());
-        if all {
-            jumps.forget();
-        }
-        let view = View {
+        let mut view = View {
             isa: self.isa,
             image: self.around.image,
             insns: &self.scratch.insns,
@@ -576,24 +622,48 @@ impl<'a> Builder<'a, '_> {
             leaders: &self.scratch.leaders,
             preds: &preds,
             stops: self.around.stops,
-            data_behind: &|at| first_behind(self.data(), at),
+            data_behind: &|at| self.data_behind(at),
+            entries: look.entries,
+            has_more: Cell::new(false),
         };
         let is_target = |at: Svma, in_bounds: bool| match self.offset(at) {
             Some(offset) => !self.is_inside_insn(offset),
             None => in_bounds && (self.around.outside_target)(at),
         };
-        for i in 0..self.scratch.blocks.len() {
-            if view.block(i).last().is_some_and(is_indirect_jump) {
-                jumps.resolve(&view, i, &is_target);
+        let ends_in_one = |i: &usize| view.block(*i).last().is_some_and(is_indirect_jump);
+        let blocks: Vec<usize> = (0..self.scratch.blocks.len()).filter(ends_in_one).collect();
+        let is_new = |to: Svma| self.offset(to).is_some_and(|to| self.scratch.leader_at[to as usize] == 0);
+        let mut all = look.again;
+        let progress = loop {
+            let known = jumps.ways();
+            if all {
+                jumps.forget();
             }
-        }
+            view.has_more.set(false);
+            blocks.iter().for_each(|block| jumps.resolve(&view, *block, &is_target));
+            let has_more_ways = jumps.ways() > known;
+            if jumps.targets().any(is_new) {
+                break Progress::NewCode(view.entries);
+            }
+            if has_more_ways && (!all || view.entries > look.entries) {
+                break Progress::NewWays(view.entries);
+            }
+            // Nothing has changed, so more can be looked at as it is.
+            if !all {
+                all = true;
+            } else if view.has_more.get() && view.entries < MAX_ENTRIES {
+                view.entries = MAX_ENTRIES;
+            } else {
+                break Progress::Nothing;
+            }
+        };
         self.scratch.preds = preds;
-        let known = self.scratch.leaders.len();
-        for table in &jumps.tables {
-            table.targets.iter().for_each(|to| self.add_leader(*to));
+        if matches!(progress, Progress::NewCode(_)) {
+            let open = jumps.tables.iter().filter(|table| table.bound == Bound::Content);
+            self.read.extend(open.map(|table| table.at..table.end()));
+            jumps.targets().for_each(|to| self.add_leader(to));
         }
-        jumps.labels.iter().for_each(|(_, to)| self.add_leader(*to));
-        if self.scratch.leaders.len() > known { Progress::NewCode } else { Progress::Nothing }
+        progress
     }
 
     /// Is the byte inside an instruction, and no instruction starts there?
@@ -641,9 +711,10 @@ impl<'a> Builder<'a, '_> {
     /// An exception comes from the calls that the landing pad is for, with the registers that calls preserve.
     fn throw_to_landing_pads(&self, preds: &mut Predecessors) {
         let image = self.around.image;
-        let with_pads =
-            self.slices.iter().filter_map(|slice| image.fde_at(slice.start).filter(|fde| fde.lsda.is_some()));
-        let sites: Vec<_> = with_pads.flat_map(|fde| image.landing_pads(fde)).collect();
+        let sites = self.pads.get_or_init(|| {
+            let fdes = self.slices.iter().filter_map(|slice| image.fde_at(slice.start));
+            fdes.filter(|fde| fde.lsda.is_some()).flat_map(|fde| image.landing_pads(fde)).collect()
+        });
         if sites.is_empty() {
             return;
         }
@@ -663,18 +734,20 @@ impl<'a> Builder<'a, '_> {
     fn finish(&mut self, jumps: Jumps) -> RegionCfg {
         self.scratch.leaders.sort_unstable();
         let mut blocks = Vec::with_capacity(self.scratch.leaders.len());
-        let mut mentions = Vec::new();
+        let mut mentions = std::mem::take(&mut self.scratch.mentions);
         for leader in &self.scratch.leaders {
             if let Some(block) = self.build(*leader, &jumps, &mut mentions) {
                 blocks.push(block);
             }
         }
-        // Streams of instructions may overlap.
-        mentions.sort_unstable();
-        mentions.dedup();
-        mentions.shrink_to_fit();
         // Offsets follow the order of the parts, which is not that of addresses.
         blocks.sort_by_key(|block| block.start);
+        let overlaps = blocks.windows(2).any(|pair| pair[0].end_address() > pair[1].start);
+        mentions.sort_unstable();
+        mentions.dedup();
+        let kept = mentions.as_slice().to_vec();
+        mentions.clear();
+        self.scratch.mentions = mentions;
         let mut repeats: Vec<(Svma, Svma)> =
             self.scratch.hardware_loops.iter().map(|(first, last)| (*last, *first)).collect();
         repeats.sort_unstable();
@@ -682,7 +755,7 @@ impl<'a> Builder<'a, '_> {
         let mut followed: Vec<Svma> = jumps.seen_leaders().map(|leader| self.address(leader)).collect();
         followed.sort_unstable();
         followed.dedup();
-        RegionCfg { blocks, tables: jumps.tables, labels: jumps.labels, repeats, followed, mentions }
+        RegionCfg { blocks, overlaps, tables: jumps.tables, labels: jumps.labels, repeats, followed, mentions: kept }
     }
 
     /// The block at a leader; `None` if nothing decodes there.
