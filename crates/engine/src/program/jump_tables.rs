@@ -609,7 +609,12 @@ pub(super) fn conclude(view: &View<'_>, jump: Svma, origins: &Origins, is_target
 
 impl View<'_> {
     fn read_table(&self, jump: Svma, shape: Shape, span: Span, is_target: &IsTarget<'_>) -> Option<JumpTable> {
-        let (first, last) = span.range;
+        let (mut first, last) = span.range;
+        // Where nothing tells the first index, and part of it is in the address, a table of offsets still starts at its base.
+        let before_base = shape.base.map_or(0, |base| base.wrapping_sub(shape.at) / shape.scale);
+        if !span.is_checked && before_base <= MAX_ENTRIES {
+            first = first.max(before_base as i64);
+        }
         let at = Svma(shape.at.wrapping_add((first as u64).wrapping_mul(shape.scale)));
         let stop = match span.is_checked {
             true => None,
@@ -617,7 +622,7 @@ impl View<'_> {
         };
         let mut targets = Vec::new();
         let mut bound = Bound::Checked;
-        for i in 0..=((last - first) as u64).min(MAX_ENTRIES) {
+        for i in 0..=(last.saturating_sub(first).max(0) as u64).min(MAX_ENTRIES) {
             if !span.is_checked && i >= self.entries {
                 self.has_more.set(true);
                 bound = Bound::Content;
