@@ -4,13 +4,13 @@ use lancet_isa::{Effects, Isa, RegSet, Svma, Target};
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
+use super::blocks::{End, RegionBlock, RegionCfg};
 use super::dfs::Dfs;
 use super::discover::{Discovery, Region, frame_is_gone, last_insn};
 use super::func::{Block, BlockId, Call, Edge, EdgeKind, Exit, ExitKind, Func, Part, Problem};
 use super::graph::Graph;
 use super::liveness::{self, Liveness};
 use super::loops::LoopForest;
-use super::region::{End, RegionBlock, RegionCfg};
 use crate::image::Image;
 
 /// Turns regions into functions, giving the regions' memory back on the way.

@@ -17,12 +17,13 @@ use lancet_isa::{Svma, Target};
 use rayon::prelude::*;
 
 use super::adopt::Evidence;
+use super::blocks::{End, RegionBlock, RegionCfg};
 use super::extend::{Extended, extend};
 use super::func::{FoundBy, Part};
 use super::index::Index;
 use super::jump_tables::{Bound, JumpTable, first_behind};
 use super::noreturn::{Links, is_noreturn_name, noreturn_slots};
-use super::region::{self, End, RegionBlock, RegionCfg, RegionSpec, Scratch, Surroundings};
+use super::region::{self, RegionSpec, Scratch, Surroundings};
 use super::seeds::{self, Seed};
 use crate::image::{Cfa, Image};
 

@@ -10,8 +10,9 @@ use std::ops::ControlFlow;
 
 use lancet_isa::{Effects, Flow, Insn, Svma, Target};
 
+use super::blocks::{End, RegionBlock, RegionCfg, note_mentions};
 use super::func::Part;
-use super::region::{End, RegionBlock, RegionCfg, Surroundings, note_mentions};
+use super::region::Surroundings;
 
 /// Is the region known as if it had been read with all its entries?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,11 +16,12 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::rc::Rc;
 
-use lancet_isa::value::{Expr, Place, Relation};
+use lancet_isa::value::{Expr, Place};
 use lancet_isa::{Facts, Flow, Insn, Isa, Reg, RegSet, Svma};
 
+use super::bounds::{Condition, Needs, Span, Term, bounded, masked};
 use super::constants::Constants;
-use super::expr::{Linear, any_part, simplify, substitute, upper_bound, visit};
+use super::expr::{Linear, any_part, simplify, substitute, upper_bound};
 use super::jumps::Predecessors;
 use crate::image::Image;
 
@@ -131,33 +132,6 @@ struct Shape {
     base: Option<u64>,
 }
 
-/// An expression, and what it depends on.
-#[derive(Clone)]
-struct Term {
-    expr: Rc<Expr>,
-    needs: Needs,
-}
-
-impl Term {
-    fn new(expr: Expr) -> Term {
-        let mut needs = Needs::default();
-        visit(&expr, &mut |part| match part {
-            Expr::Reg(Reg::COMPARED | Reg::COMPARED_TO) => needs.comparison = true,
-            Expr::Reg(reg) => needs.regs |= RegSet::of(*reg),
-            Expr::Load { .. } => needs.memory = true,
-            Expr::Opaque => needs.opaque = true,
-            _ => {}
-        });
-        Term { expr: Rc::new(expr), needs }
-    }
-}
-
-impl PartialEq for Term {
-    fn eq(&self, other: &Term) -> bool {
-        Rc::ptr_eq(&self.expr, &other.expr) || self.expr == other.expr
-    }
-}
-
 #[derive(Clone, PartialEq)]
 enum Goal {
     Target(Term),
@@ -178,75 +152,10 @@ impl Goal {
     }
 }
 
-#[derive(Clone, PartialEq)]
-struct Condition {
-    relation: Relation,
-    left: Term,
-    right: Term,
-}
-
 #[derive(Clone)]
 struct State {
     goal: Goal,
     conditions: Vec<Condition>,
-}
-
-/// What an expression or a state depends on: an instruction that touches none of it is passed without a look.
-#[derive(Clone, Copy, Default)]
-struct Needs {
-    regs: RegSet,
-    comparison: bool,
-    memory: bool,
-    /// An opaque value equals itself only where it was made.
-    opaque: bool,
-}
-
-impl Needs {
-    fn and(self, other: Needs) -> Needs {
-        Needs {
-            regs: self.regs | other.regs,
-            comparison: self.comparison || other.comparison,
-            memory: self.memory || other.memory,
-            opaque: self.opaque || other.opaque,
-        }
-    }
-
-    /// Is it about one of these, or about the comparison?
-    fn depends_on(self, regs: RegSet, compared: bool) -> bool {
-        self.regs.intersects(regs) || compared && self.comparison
-    }
-
-    fn depends_on_place(self, place: &Place) -> bool {
-        match place {
-            Place::Reg(Reg::COMPARED | Reg::COMPARED_TO) => self.comparison,
-            Place::Reg(reg) => self.regs.contains(*reg),
-            Place::Memory { .. } => self.memory,
-        }
-    }
-}
-
-impl Condition {
-    /// May it bound an index, as far as its sides are known? See [`bounded_by`].
-    fn may_bound(&self) -> bool {
-        use Relation::*;
-        let bounds = |relation| matches!(relation, Equal | Below | BelowOrEqual | Less | LessOrEqual);
-        match (&*self.left.expr, &*self.right.expr) {
-            (Expr::Const(_), Expr::Const(_)) => false,
-            (_, Expr::Const(_)) => bounds(self.relation),
-            (Expr::Const(_), _) => bounds(mirrored(self.relation)),
-            _ => self.relation != NotEqual,
-        }
-    }
-
-    /// Is one side a number, or is the comparison still to come?
-    fn has_limit(&self) -> bool {
-        let sides = [&*self.left.expr, &*self.right.expr];
-        sides.iter().any(|side| matches!(side, Expr::Const(_) | Expr::Reg(Reg::COMPARED | Reg::COMPARED_TO)))
-    }
-
-    fn needs(&self) -> Needs {
-        self.left.needs.and(self.right.needs)
-    }
 }
 
 impl State {
@@ -732,104 +641,4 @@ fn is_indexed(target: &Expr) -> bool {
         Expr::Extend { value, .. } => scaled(value),
         atom => scaled(atom),
     })
-}
-
-/// The first and the last value of an index; the first may be negative.
-type Bounds = (i64, i64);
-
-/// What is known of the values of an index.
-#[derive(Clone, Copy, Debug)]
-struct Span {
-    range: Bounds,
-    /// Something keeps the index in this range; otherwise it just cannot be larger.
-    is_checked: bool,
-}
-
-impl Span {
-    /// Of an index that may be either.
-    fn and(self, other: Span) -> Span {
-        let range = (self.range.0.min(other.range.0), self.range.1.max(other.range.1));
-        Span { range, is_checked: self.is_checked && other.is_checked }
-    }
-}
-
-/// The range of `index` under the conditions, if they bound it.
-fn bounded(index: &Expr, conditions: &[Condition]) -> Option<Bounds> {
-    let index = Core::of(index);
-    conditions.iter().filter_map(|c| bounded_by(&index, c)).min_by_key(|(low, high)| high - low)
-}
-
-/// An explicit mask, of a width that is no operand's, is there to bound the index.
-fn masked(index: &Expr) -> Option<Bounds> {
-    match index {
-        Expr::Extend { bits, signed: false, .. } if *bits < 16 && *bits != 8 => Some((0, (1 << bits) - 1)),
-        _ => None,
-    }
-}
-
-fn bounded_by(index: &Core<'_>, condition: &Condition) -> Option<Bounds> {
-    let (relation, value, limit) = match (&*condition.left.expr, &*condition.right.expr) {
-        (value, Expr::Const(limit)) => (condition.relation, value, *limit),
-        (Expr::Const(limit), value) => (mirrored(condition.relation), value, *limit),
-        _ => return None,
-    };
-    let core = Core::of(value);
-    if index.sum.terms[..] != core.sum.terms[..] || core.bits < index.bits {
-        return None;
-    }
-    // The condition holds for value = core + c modulo 2^bits; the index is value + shift.
-    let (low, high) = match relation {
-        Relation::Below => (0, limit.checked_sub(1)?),
-        Relation::BelowOrEqual => (0, limit),
-        Relation::Equal => (limit, limit),
-        Relation::Less if upper_bound(value) <= i32::MAX as u64 => (0, limit.checked_sub(1)?),
-        Relation::LessOrEqual if upper_bound(value) <= i32::MAX as u64 => (0, limit),
-        _ => return None,
-    };
-    let shift = index.sum.constant.wrapping_sub(core.sum.constant);
-    let (low, high) = (low.wrapping_add(shift), high.wrapping_add(shift));
-    let range = if index.bits >= 64 {
-        // Part of the sum may stand in the table's address instead, and the index start below zero.
-        (low as i64, high as i64)
-    } else {
-        let modulus = (1u64 << index.bits) - 1;
-        let high = high & modulus;
-        if high > modulus >> u32::from(index.signed) {
-            return None;
-        }
-        ((low & modulus) as i64, high as i64)
-    };
-    (range.0 <= range.1 && range.1.wrapping_sub(range.0) as u64 <= MAX_ENTRIES).then_some(range)
-}
-
-fn mirrored(relation: Relation) -> Relation {
-    use Relation::*;
-    match relation {
-        Below => Above,
-        BelowOrEqual => AboveOrEqual,
-        Above => Below,
-        AboveOrEqual => BelowOrEqual,
-        Less => Greater,
-        LessOrEqual => GreaterOrEqual,
-        Greater => Less,
-        GreaterOrEqual => LessOrEqual,
-        same => same,
-    }
-}
-
-/// An expression as `extend(sum, bits)`.
-struct Core<'e> {
-    sum: Linear<'e>,
-    bits: u8,
-    signed: bool,
-}
-
-impl Core<'_> {
-    fn of(expr: &Expr) -> Core<'_> {
-        let (value, bits, signed) = match expr {
-            Expr::Extend { value, bits, signed } => (&**value, *bits, *signed),
-            other => (other, 64, false),
-        };
-        Core { sum: Linear::of(value), bits, signed }
-    }
 }

@@ -10,6 +10,8 @@
 
 mod adopt;
 mod assemble;
+mod blocks;
+mod bounds;
 mod constants;
 pub mod dfs;
 mod discover;

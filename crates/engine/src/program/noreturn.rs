@@ -11,9 +11,9 @@
 use lancet_isa::{Svma, Target};
 use rayon::prelude::*;
 
+use super::blocks::End;
 use super::discover::{Discovery, Region, is_padding};
 use super::index::Index;
-use super::region::End;
 use crate::image::Image;
 
 /// Documented never to return, by the C, POSIX, C++ ABI, unwinder and Rust run-time interfaces.

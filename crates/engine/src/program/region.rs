@@ -10,13 +10,13 @@
 //! leader, so each stream has its own.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
 
 use lancet_isa::{Effects, Flow, Insn, Isa, Svma, Target};
 
+use super::blocks::{End, RegionBlock, RegionCfg, note_mentions};
 use super::func::Part;
-use super::jump_tables::{Bound, JumpTable, MAX_ENTRIES, Via, View, first_behind};
+use super::jump_tables::{Bound, MAX_ENTRIES, Via, View, first_behind};
 use super::jumps::{Jumps, Predecessors};
 use crate::image::{Image, LandingPad};
 
@@ -26,188 +26,6 @@ pub(super) struct RegionSpec<'a> {
     pub(super) parts: &'a [Part],
     /// Where control may enter besides the start: landing pads, jumps from elsewhere.
     pub(super) entries: &'a [Svma],
-}
-
-#[derive(Debug, Default)]
-pub(super) struct RegionCfg {
-    /// By address.
-    pub(super) blocks: Vec<RegionBlock>,
-    pub(super) tables: Vec<JumpTable>,
-    /// Some of the blocks overlap.
-    pub(super) overlaps: bool,
-    /// An indirect jump, and a label that it may go to.
-    pub(super) labels: Vec<(Svma, Svma)>,
-    /// The last instruction of a hardware loop, and the first. Nested loops may end together.
-    pub(super) repeats: Vec<(Svma, Svma)>,
-    /// The blocks through which indirect jumps were followed backwards, sorted: another way into one of them may lead to
-    /// other tables.
-    pub(super) followed: Vec<Svma>,
-    /// Where an instruction of a block mentions an address of the image, and the address; sorted.
-    pub(super) mentions: Vec<(Svma, Svma)>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RegionBlock {
-    pub(super) start: Svma,
-    pub(super) len: u32,
-    pub(super) insns: u32,
-    pub(super) effects: Effects,
-    pub(super) end: End,
-}
-
-/// How a block ends. Addresses may lie outside the region, except where said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    /// Runs into the next block.
-    Fall(Svma),
-    Jump(Svma),
-    Branch {
-        taken: Svma,
-        next: Svma,
-    },
-    /// The last instruction closes hardware loops, to the tops of all [`RegionCfg::repeats`] that end with it.
-    Repeat {
-        next: Svma,
-    },
-    Call {
-        to: Target,
-        next: Svma,
-    },
-    Return,
-    Stop,
-    /// To the targets of the tables, and to the labels, whose jump is this block's last instruction.
-    Tables,
-    /// Through a pointer in a fixed place (a PLT stub).
-    Slot(Svma),
-    /// Through a pointer that is not a table's: a tail call if the stack is as on entry.
-    Pointer,
-    /// Nobody knows.
-    Unresolved,
-    /// No instruction decodes behind the block.
-    Bad(Svma),
-}
-
-impl RegionBlock {
-    pub(super) fn end_address(&self) -> Svma {
-        self.start + u64::from(self.len)
-    }
-}
-
-impl RegionCfg {
-    pub(super) fn block_at(&self, at: Svma) -> Option<usize> {
-        self.blocks.binary_search_by_key(&at, |block| block.start).ok()
-    }
-
-    /// The block at an address, which often is the likely one, and rarely far from it.
-    pub(super) fn block_near(&self, likely: usize, at: Svma) -> Option<usize> {
-        let likely = likely.min(self.blocks.len().checked_sub(1)?);
-        let mut step = 1;
-        let (low, high) = match self.blocks[likely].start.cmp(&at) {
-            Ordering::Equal => return Some(likely),
-            Ordering::Less => {
-                while self.blocks.get(likely + step).is_some_and(|block| block.start < at) {
-                    step *= 2;
-                }
-                (likely + step / 2, (likely + step + 1).min(self.blocks.len()))
-            }
-            Ordering::Greater => {
-                while step <= likely && self.blocks[likely - step].start > at {
-                    step *= 2;
-                }
-                (likely.saturating_sub(step), likely - step / 2)
-            }
-        };
-        self.blocks[low..high].binary_search_by_key(&at, |block| block.start).ok().map(|i| low + i)
-    }
-
-    /// Makes a block start at an instruction in the middle of one; `false` if there is none. Where the indirect jumps
-    /// go does not change: they are followed backwards from block to block, not from entries.
-    pub(super) fn split(&mut self, image: &Image, at: Svma) -> bool {
-        let Some(i) = self.blocks.partition_point(|block| block.start <= at).checked_sub(1) else { return false };
-        let block = &self.blocks[i];
-        let code = image.bytes(block.start, u64::from(block.len)).unwrap_or(&[]);
-        // Where streams of instructions overlap, another block may have to be cut too.
-        if at >= block.end_address() || self.overlaps {
-            return false;
-        }
-        let mut head = RegionBlock { len: 0, insns: 0, effects: Effects::default(), end: End::Fall(at), ..*block };
-        let mut tail = RegionBlock { start: at, ..head };
-        tail.end = block.end;
-        let mut on_boundary = false;
-        // The block decoded before.
-        let _ = image.isa().decode(code, block.start, &mut |insn| {
-            on_boundary |= insn.at == at;
-            let half = if insn.at < at { &mut head } else { &mut tail };
-            half.len += u32::from(insn.len);
-            half.insns += 1;
-            half.effects = half.effects.then(insn.effects);
-            ControlFlow::Continue(())
-        });
-        if on_boundary {
-            if self.followed.binary_search(&head.start).is_ok()
-                && let Err(place) = self.followed.binary_search(&at)
-            {
-                self.followed.insert(place, at);
-            }
-            self.blocks[i] = head;
-            self.blocks.insert(i + 1, tail);
-        }
-        on_boundary
-    }
-
-    /// Shows each address that control may reach from a block, outside the region too.
-    pub(super) fn successors(&self, block: &RegionBlock, see: &mut dyn FnMut(Svma)) {
-        match block.end {
-            End::Fall(to) | End::Jump(to) => see(to),
-            End::Branch { taken: a, next: b } => {
-                see(a);
-                see(b);
-            }
-            End::Repeat { next } => {
-                self.tops_of(block).for_each(&mut *see);
-                see(next);
-            }
-            End::Call { next, .. } => see(next),
-            End::Tables => {
-                for table in self.tables_of(block) {
-                    table.targets.iter().for_each(|to| see(*to));
-                }
-                let range = block.start..block.end_address();
-                self.labels.iter().filter(|(jump, _)| range.contains(jump)).for_each(|(_, to)| see(*to));
-            }
-            End::Return | End::Stop | End::Slot(_) | End::Pointer | End::Unresolved | End::Bad(_) => {}
-        }
-    }
-
-    /// Where the hardware loops start again that a block closes.
-    pub(super) fn tops_of(&self, block: &RegionBlock) -> impl Iterator<Item = Svma> {
-        let range = block.start..block.end_address();
-        self.repeats.iter().filter(move |(last, _)| range.contains(last)).map(|(_, first)| *first)
-    }
-
-    pub(super) fn tables_of(&self, block: &RegionBlock) -> impl Iterator<Item = &JumpTable> {
-        let range = block.start..block.end_address();
-        self.tables.iter().filter(move |table| range.contains(&table.jump))
-    }
-
-    /// Marks the blocks that run, if control enters at `entries` and does not come back from the calls whose blocks are
-    /// not `returning`.
-    pub(super) fn reach(&self, entries: impl Iterator<Item = Svma>, returning: &[bool], reached: &mut [bool]) {
-        let mut work: Vec<usize> = entries.filter_map(|at| self.block_at(at)).collect();
-        work.iter().for_each(|i| reached[*i] = true);
-        while let Some(i) = work.pop() {
-            if !returning[i] {
-                continue;
-            }
-            self.successors(&self.blocks[i], &mut |to| {
-                if let Some(next) = self.block_near(i + 1, to)
-                    && !std::mem::replace(&mut reached[next], true)
-                {
-                    work.push(next);
-                }
-            });
-        }
-    }
 }
 
 /// Buffers that one worker reuses for all its regions.
@@ -289,15 +107,6 @@ pub(super) fn analyse(around: &Surroundings<'_>, spec: &RegionSpec<'_>, scratch:
     let cfg = region.finish(jumps);
     region.clear();
     cfg
-}
-
-/// Adds what an instruction mentions, if it is in the image.
-pub(super) fn note_mentions(image: &Image, insn: &Insn, mentions: &mut Vec<(Svma, Svma)>) {
-    for to in insn.mentions.iter() {
-        if image.bytes(to, 1).is_some() {
-            mentions.push((insn.at, to));
-        }
-    }
 }
 
 fn is_indirect_jump(insn: &Insn) -> bool {
