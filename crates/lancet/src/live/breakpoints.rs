@@ -113,7 +113,8 @@ impl Live {
             let one = entry::Entry::of_instruction(self, found, stated)?;
             let copy = self.insert_copy(&one, at)?;
             set.traps.push((TrapPoint { at, copy }, breakpoint));
-            overwrites.push(Overwrite { at, old: self.target.memory().read(at, 1)?, new: vec![TRAP] });
+            let old = self.target.memory().read(at, 1)?;
+            overwrites.push(Overwrite { at, old, new: vec![TRAP], has_inside: false });
         }
         if overwrites.is_empty() {
             return Ok(());

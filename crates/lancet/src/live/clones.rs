@@ -69,15 +69,31 @@ impl Live {
     /// The patch's changes, at actual addresses.
     fn overwrites(&self, layout: &Layout, bias: u64) -> Result<Vec<Overwrite>, Error> {
         let actual = |at: Svma| Avma(at.0.wrapping_add(bias));
-        let of_code = layout.patch.overwrites.iter();
-        let mut writes: Vec<Overwrite> =
-            of_code.map(|o| Overwrite { at: actual(o.at), old: o.old.clone(), new: o.new.clone() }).collect();
+        let mut writes = Vec::new();
+        for overwrite in &layout.patch.overwrites {
+            let at = actual(overwrite.at);
+            let old = self.below(at, &overwrite.old)?;
+            writes.push(Overwrite { at, old, new: overwrite.new.clone(), has_inside: true });
+        }
         for repoint in &layout.patch.repoints {
             let at = actual(repoint.place);
             let old = self.target.memory().read(at, 8)?;
-            writes.push(Overwrite { at, old, new: actual(repoint.to).0.to_le_bytes().to_vec() });
+            let new = actual(repoint.to).0.to_le_bytes().to_vec();
+            writes.push(Overwrite { at, old, new, has_inside: false });
         }
         Ok(writes)
+    }
+
+    /// What a change at `at` covers: the object's own bytes, or what another change of Lancet's made of them.
+    fn below(&self, at: Avma, own: &[u8]) -> Result<Vec<u8>, Error> {
+        let found = self.target.memory().read(at, own.len() as u64)?;
+        let is_ours = |byte: u64| {
+            let writes = self.target.patches().iter().flat_map(|patch| &patch.writes);
+            writes.into_iter().any(|write| (write.at..write.at + write.new.len() as u64).contains(&byte))
+        };
+        let differs = (at.0..).zip(found.iter().zip(own)).filter(|(_, (found, own))| found != own);
+        let ours = differs.map(|(byte, _)| byte).all(is_ours);
+        Ok(if ours { found } else { own.to_vec() })
     }
 
     /// Where threads go on that stand at an instruction under a jump: in the clone.

@@ -64,7 +64,7 @@ impl Entry {
         let distance = i32::try_from(distance).map_err(too_far)?;
         let mut new = vec![0xe9];
         new.extend(distance.to_le_bytes());
-        Ok(Overwrite { at: self.at, old: self.old.clone(), new })
+        Ok(Overwrite { at: self.at, old: self.old.clone(), new, has_inside: self.insns.len() > 1 })
     }
 
     /// The most that the copy can need.

@@ -154,9 +154,8 @@ impl Live {
         let near = self.entry(found);
         let (code, data) = self.timing_room(near, &entry, calls)?;
         self.target.memory().write(data, &stub::fresh(calls))?;
-        let end_at = code + TIMING_END;
-        let begin = stub::begin(code, data, end_at);
-        let displaced_at = code + begin.len() as u64;
+        let timing = stub::timing(code, data);
+        let displaced_at = code + timing.code.len() as u64;
         let cannot = || Error::NoJump {
             pid: self.pid(),
             function: self.name(found),
@@ -164,14 +163,13 @@ impl Live {
         };
         let (displaced, moves) = entry.displaced(displaced_at).ok_or_else(cannot)?;
         let memory = self.target.memory();
-        memory.write(code, &begin)?;
+        memory.write(code, &timing.code)?;
         memory.write(displaced_at, &displaced)?;
-        memory.write(end_at, &stub::end(end_at, data))?;
         let change = Change {
             command: self.command.clone(),
             subject: self.name(found),
             how: "timing".into(),
-            overwrites: vec![entry.jump(self.pid(), code)?],
+            overwrites: vec![entry.jump(self.pid(), timing.entry)?],
             moves,
         };
         let receipt = self.target.commit(change)?;
@@ -189,7 +187,7 @@ impl Live {
     /// Memory for timing a function; the same every time.
     fn timing_room(&mut self, near: Avma, entry: &entry::Entry, calls: u64) -> Result<(Avma, Avma), Error> {
         let (code_key, data_key) = (format!("timing {near}"), format!("times {calls}"));
-        let code_size = TIMING_END + TIMING_END + entry.displaced_size();
+        let code_size = stub::MOST_CODE + entry.displaced_size();
         let known = (self.target.placed(&code_key), self.target.placed(&data_key));
         if let (Some((code, _)), Some((data, _))) = known {
             return Ok((code, data));
@@ -231,6 +229,3 @@ impl Live {
         }
     }
 }
-
-/// Where the second part of the timing code begins; the first is shorter, with what it displaces.
-const TIMING_END: u64 = 192;

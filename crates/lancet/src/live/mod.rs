@@ -57,7 +57,7 @@ use crate::{Error, Object, Subject, lookup, names};
 /// How calls get to other code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum How {
-    /// A jump where the function begins: every call goes there.
+    /// A jump where the function begins: every call goes there. Some calls are led there directly.
     Entry,
     /// Each call and each slot of the loader that leads to it: calls through other pointers stay.
     CallSites,
@@ -228,7 +228,9 @@ impl Live {
             How::Entry => {
                 let entry = entry::Entry::of(self, found)?;
                 let displaced = self.insert_displaced(&entry, at)?;
-                (vec![entry.jump(self.pid(), to)?], displaced)
+                let mut overwrites = vec![entry.jump(self.pid(), to)?];
+                overwrites.extend(sites::shortcuts(self, found, to)?);
+                (overwrites, displaced)
             }
             How::CallSites => (sites::overwrites(self, found, to)?, Vec::new()),
         };

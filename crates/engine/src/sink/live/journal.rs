@@ -26,6 +26,14 @@ pub struct Region {
     pub data_used: u64,
 }
 
+/// Memory that the process is about to get, or has got: Lancet did not live to see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Expected {
+    pub start: u64,
+    pub code: u64,
+    pub data: u64,
+}
+
 /// Bytes of the process that were changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Written {
@@ -71,6 +79,8 @@ pub struct Content {
     pub started: String,
     pub next_id: u64,
     pub regions: Vec<Region>,
+    #[serde(default)]
+    pub expected: Option<Expected>,
     pub patches: Vec<Entry>,
     pub placed: Vec<Placed>,
 }

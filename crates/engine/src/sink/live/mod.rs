@@ -24,6 +24,7 @@ mod room;
 mod threads;
 mod traps;
 
+use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
 use lancet_isa::Avma;
@@ -57,7 +58,10 @@ pub struct Overwrite {
     pub at: Avma,
     /// What must stand there now.
     pub old: Vec<u8>,
+    /// One instruction, or data: when it is taken back, no thread can be inside.
     pub new: Vec<u8>,
+    /// Instructions begin inside, at which threads may be or to which they may come back.
+    pub has_inside: bool,
 }
 
 /// A change of a process.
@@ -98,7 +102,9 @@ impl Target {
         Process::open(pid)?;
         refuse_seccomp(pid)?;
         let started = start_time(pid)?;
-        Ok(Target { pid, memory: Memory::open(pid)?, journal: Journal::lock(pid, &started)? })
+        let mut target = Target { pid, memory: Memory::open(pid)?, journal: Journal::lock(pid, &started)? };
+        room::settle(pid, &target.memory, &mut target.journal)?;
+        Ok(target)
     }
 
     pub fn pid(&self) -> u32 {
@@ -125,19 +131,17 @@ impl Target {
             let end = region.start + region.code + region.data;
             let far = near.0.abs_diff(region.start).max(near.0.abs_diff(end));
             far < REACH - (64 << 20)
-                && region.code - region.code_used >= code + ALIGN
-                && region.data - region.data_used >= data + ALIGN
+                && region.code - region.code_used >= code.saturating_add(ALIGN)
+                && region.data - region.data_used >= data.saturating_add(ALIGN)
         };
-        let regions = &mut self.journal.content.regions;
-        let index = match regions.iter().position(fits) {
-            Some(index) => index,
+        let region = match self.journal.content.regions.iter().position(fits) {
+            Some(index) => &mut self.journal.content.regions[index],
             None => {
-                let (code, data) = ((code + ALIGN).max(FIRST_CODE), (data + ALIGN).max(FIRST_DATA));
-                regions.push(room::make(self.pid, &self.memory, near, code, data)?);
-                regions.len() - 1
+                let (code, data) =
+                    (code.saturating_add(ALIGN).max(FIRST_CODE), data.saturating_add(ALIGN).max(FIRST_DATA));
+                room::make(self.pid, &self.memory, &mut self.journal, near, code, data)?
             }
         };
-        let region = &mut regions[index];
         let room = Room {
             code: Avma(region.start + region.code_used),
             data: Avma(region.start + region.code + region.data_used),
@@ -150,10 +154,9 @@ impl Target {
 
     /// Memory of its own with the page layout of a loaded object: `code` bytes, then `data` bytes.
     pub fn reserve_apart(&mut self, near: Avma, code: u64, data: u64) -> Result<Room, LiveError> {
-        let mut region = room::make(self.pid, &self.memory, near, code, data)?;
+        let region = room::make(self.pid, &self.memory, &mut self.journal, near, code, data)?;
         (region.code_used, region.data_used) = (region.code, region.data);
         let room = Room { code: Avma(region.start), data: Avma(region.start + region.code) };
-        self.journal.content.regions.push(region);
         self.journal.save()?;
         Ok(room)
     }
@@ -176,13 +179,14 @@ impl Target {
         let writes = change.overwrites.iter().map(|o| Written { at: o.at.0, old: o.old.clone(), new: o.new.clone() });
         let writes: Vec<Written> = writes.collect();
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+        let has_inside = change.overwrites.iter().any(|overwrite| overwrite.has_inside);
         let Change { command, subject, how, moves, .. } = change;
         self.check(&writes, |write| &write.old)?;
         self.journal.content.next_id += 1;
         let state = State::Writing;
         self.journal.content.patches.push(Entry { id, state, command, subject, how, time, writes: writes.clone() });
         self.journal.save()?;
-        match self.write_all(&writes, |write| (&write.old, &write.new), &moves) {
+        match self.write_all(&writes, |write| (&write.old, &write.new), has_inside.then_some(&moves)) {
             Ok((pause, threads, moved)) => {
                 if let Some(entry) = self.journal.content.patches.last_mut() {
                     entry.state = State::Applied;
@@ -219,7 +223,7 @@ impl Target {
         }
         let (pause, threads, moved) = match writes.is_empty() {
             true => (Duration::ZERO, 0, 0),
-            false => self.write_all(&writes, |write| (&write.new, &write.old), &[])?,
+            false => self.write_all(&writes, |write| (&write.new, &write.old), None)?,
         };
         self.journal.content.patches.remove(index);
         self.journal.save()?;
@@ -236,29 +240,32 @@ impl Target {
         Ok(())
     }
 
-    /// Writes all, with all threads stopped and none inside.
+    /// Writes all, with all threads stopped and none inside, where they can be: then it is known where they may be moved.
     fn write_all(
         &self,
         writes: &[Written],
         bytes: impl Fn(&Written) -> (&Vec<u8>, &Vec<u8>),
-        moves: &[(Avma, Avma)],
+        moves: Option<&Vec<(Avma, Avma)>>,
     ) -> Result<(Duration, usize, usize), LiveError> {
         let mut inside = Avma(0);
         for _ in 0..MOST_TRIES {
+            // What can be found out before anybody is stopped is.
+            let mapped = moves.map(|_| room::mapped(self.pid)).transpose()?.unwrap_or_default();
             let mut stopped = Stopped::all(self.pid)?;
             let mut to_move = Vec::new();
             let mut stuck = None;
-            for (index, thread) in stopped.threads().iter().enumerate() {
-                let ip = thread.ip();
-                // A thread at the first byte runs the new instruction, whole.
-                let is_inside = writes.iter().any(|write| ip.0 > write.at && ip.0 < write.at + write.new.len() as u64);
-                match moves.iter().find(|(from, _)| *from == ip) {
-                    Some((_, to)) if is_inside => to_move.push((index, *to)),
-                    _ if is_inside => stuck = Some(ip),
-                    _ => {}
+            if let Some(moves) = moves {
+                for (index, thread) in stopped.threads().iter().enumerate() {
+                    let ip = thread.ip();
+                    match moves.iter().find(|(from, _)| *from == ip) {
+                        Some((_, to)) if is_inside(writes, ip.0) => to_move.push((index, *to)),
+                        _ if is_inside(writes, ip.0) => stuck = Some(ip),
+                        _ => {}
+                    }
                 }
+                stuck = stuck.or_else(|| self.comes_back(stopped.threads(), writes, &mapped));
             }
-            if let Some(ip) = stuck.or_else(|| self.comes_back(stopped.threads(), writes)) {
+            if let Some(ip) = stuck {
                 inside = ip;
                 stopped.release();
                 std::thread::sleep(Duration::from_micros(50));
@@ -284,21 +291,35 @@ const STACK: usize = 32 << 10;
 impl Target {
     /// An address inside bytes that will change, to which a thread will return: from a call, or from the handler of a
     /// signal that came there. Whatever looks like one counts.
-    fn comes_back(&self, threads: &[StoppedThread], writes: &[Written]) -> Option<Avma> {
+    fn comes_back(&self, threads: &[StoppedThread], writes: &[Written], mapped: &[Range<u64>]) -> Option<Avma> {
+        let mut room = vec![0; STACK];
         threads.iter().find_map(|thread| {
-            let stack = self.memory.read_some(Avma(thread.registers.rsp), STACK);
+            let top = thread.registers.rsp;
+            // Beyond the end of a stack is that of another thread.
+            let end = mapped.iter().find(|range| range.contains(&top)).map_or(u64::MAX, |range| range.end);
+            let len = usize::try_from(end - top).map_or(STACK, |len| len.min(STACK));
+            let stack = self.memory.read_some(Avma(top), &mut room[..len]);
             let words = stack.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
-            let is_inside =
-                |word: &u64| writes.iter().any(|write| *word > write.at && *word < write.at + write.new.len() as u64);
-            words.into_iter().find(is_inside).map(Avma)
+            words.into_iter().find(|word| is_inside(writes, *word)).map(Avma)
         })
     }
+}
+
+/// An address behind the first byte of a place that changes: a thread at the first runs the new instruction, whole.
+fn is_inside(writes: &[Written], at: u64) -> bool {
+    writes.iter().any(|write| at > write.at && at < write.at + write.new.len() as u64)
 }
 
 /// What the journal says of a process, without touching the process.
 pub fn status(pid: u32) -> Result<(Vec<Region>, Vec<Entry>), LiveError> {
     Process::open(pid)?;
-    let content = Journal::read(pid, &start_time(pid)?)?.content;
+    let mut content = Journal::read(pid, &start_time(pid)?)?.content;
+    if let Some(expected) = content.expected
+        && room::is_there(pid, &expected)?
+    {
+        let journal::Expected { start, code, data } = expected;
+        content.regions.push(Region { start, code, data, code_used: 0, data_used: 0 });
+    }
     Ok((content.regions, content.patches))
 }
 
