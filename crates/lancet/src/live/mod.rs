@@ -20,7 +20,7 @@
 //! | --- | --- |
 //! | `entry.rs` | a jump at a function's entry |
 //! | `sites.rs` | calls that lead elsewhere |
-//! | `measure.rs`, `stub.rs` | one function, call by call |
+//! | `measure.rs`, `stub.rs`, `timed.rs` | one function, call by call |
 //! | `clones.rs` | clones of functions, with something added |
 //! | `count.rs` | how often blocks run |
 //! | `breakpoints.rs`, `parked.rs` | closures that run where threads come by |
@@ -39,6 +39,7 @@ mod samples;
 mod sites;
 mod stub;
 mod symbols;
+mod timed;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -24,7 +24,7 @@ pub(super) fn overwrites(live: &Live, found: Found, to: Avma) -> Result<Vec<Over
     for at in slots(live) {
         let old = live.target.memory().read(at, 8)?;
         if old == entry.0.to_le_bytes() {
-            writes.push(Overwrite { at, old, new: to.0.to_le_bytes().to_vec(), has_inside: false });
+            writes.push(Overwrite { at, old, new: to.0.to_le_bytes().to_vec(), shut_from: None, leads_on: None });
         }
     }
     match writes.is_empty() {
@@ -63,7 +63,7 @@ fn led(live: &Live, found: Found, site: &Site, to: Avma) -> Result<Option<Overwr
         (CALL | JUMP, Ok(distance)) => {
             let mut new = vec![old[0]];
             new.extend(distance.to_le_bytes());
-            Some(Overwrite { at, old, new, has_inside: false })
+            Some(Overwrite { at, old, new, shut_from: None, leads_on: None })
         }
         _ => None,
     })

@@ -40,6 +40,9 @@ pub struct Written {
     pub at: u64,
     pub old: Vec<u8>,
     pub new: Vec<u8>,
+    /// Where it leads, if it is a jump on the way from another: a thread that is at it goes there when it is taken back.
+    #[serde(default)]
+    pub leads_on: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

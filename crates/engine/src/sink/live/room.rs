@@ -104,7 +104,8 @@ pub(super) fn make<'j>(
 /// Finds out what became of memory that an earlier Lancet asked for, and closes the file that it came from.
 pub(super) fn settle(pid: u32, memory: &Memory, journal: &mut Journal) -> Result<(), LiveError> {
     let Some(expected) = journal.content.expected else { return Ok(()) };
-    let caller = caller(pid, memory)?;
+    // Changes can be taken back all the same.
+    let Ok(caller) = caller(pid, memory) else { return Ok(()) };
     for file in leaked_files(pid) {
         caller.call(&Call { number: SYS_CLOSE, arguments: [file, 0, 0, 0, 0, 0] })?;
     }
@@ -135,9 +136,25 @@ fn leaked_files(pid: u32) -> Vec<u64> {
 
 /// A thread that makes calls for Lancet.
 pub(super) fn caller(pid: u32, memory: &Memory) -> Result<Caller<'_>, LiveError> {
+    refuse_seccomp(pid)?;
     let scratch = scratch(pid)?;
     wait_until_unused(pid, scratch)?;
     Caller::new(pid, memory, scratch)
+}
+
+/// A filter of system calls might kill a process for a call that Lancet makes it make.
+fn refuse_seccomp(pid: u32) -> Result<(), LiveError> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).map_err(|_| LiveError::Ended { pid })?;
+    let mode = status.lines().find_map(|line| line.strip_prefix("Seccomp:")).map_or("0", str::trim);
+    match mode {
+        "0" => Ok(()),
+        mode => {
+            let why = format!(
+                "its system calls are filtered (Seccomp: {mode} in /proc/{pid}/status), and one that Lancet needs might kill it"
+            );
+            Err(LiveError::Refused { pid, why })
+        }
+    }
 }
 
 /// A thread may still be on its way through the instructions there if an earlier Lancet was killed.
