@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use lancet_isa::edit::{Edit, Movable};
-use lancet_isa::{RegSet, Svma};
+use lancet_isa::{RegSet, Svma, Target};
 use rayon::prelude::*;
 
 use super::conventions;
@@ -165,6 +165,7 @@ impl Candidate {
         let mut points = match arrivals {
             Arrivals::Entries | Arrivals::Running => outer_entries(program, func),
             Arrivals::Returns => {
+                check_calls(program, edit, func)?;
                 let entries = func.entries.iter().map(|block| func.block(*block).start);
                 let returns = func.calls.iter().filter(|call| call.returns).map(|call| func.block(call.block).end());
                 entries.chain(returns).collect()
@@ -222,6 +223,19 @@ fn check_instructions(program: &Program, edit: &dyn Edit, func: &Func) -> Result
         });
         if let Some(obstacle) = found {
             return Err(obstacle);
+        }
+    }
+    Ok(())
+}
+
+/// Indirect calls must be able to return elsewhere than behind themselves.
+fn check_calls(program: &Program, edit: &dyn Edit, func: &Func) -> Result<(), Obstacle> {
+    let indirect = func.calls.iter().filter(|call| !matches!(call.to, Target::Direct(_)));
+    for call in indirect {
+        let Some(insn) = program.insns(func.block(call.block)).into_iter().last() else { continue };
+        let code = program.image().bytes(insn.at, insn.len.into()).unwrap_or_default();
+        if !edit.jump_as_call(code, &mut Vec::new()) {
+            return Err(Obstacle::Immovable { at: insn.at, why: "no jump does what this call does" });
         }
     }
     Ok(())
