@@ -2,13 +2,14 @@
 //!
 //! - replace and undo, and count and revert, on eight threads that call a function of a few nanoseconds, and on a process
 //!   that forks, makes threads and takes signals all the time;
+//! - count and measure where exceptions pass through all the time;
 //! - Lancet killed at random moments of a replace or an undo;
 //! - redis-server under redis-benchmark, with every live command in turn.
 //!
 //! A target is harmed if it dies, says `wrong`, or does not end by itself when it is asked to.
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -36,7 +37,7 @@ enum What {
         #[arg(long, default_value_t = 20)]
         redis: u64,
         /// Only these parts
-        #[arg(long, value_enum, value_delimiter = ',', default_value = "replace,count,kill,redis")]
+        #[arg(long, value_enum, value_delimiter = ',', default_value = "replace,count,kill,throw,redis")]
         parts: Vec<Part>,
         /// Only this program, hot or churn
         #[arg(long)]
@@ -52,6 +53,7 @@ enum Part {
     Replace,
     Count,
     Kill,
+    Throw,
     Redis,
 }
 
@@ -72,6 +74,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         if parts.contains(&Part::Kill) {
             shop.kills(arguments, *kills)?;
         }
+    }
+    if parts.contains(&Part::Throw) {
+        shop.throw_cycles(*cycles / 10)?;
     }
     if *redis > 0 && parts.contains(&Part::Redis) {
         shop.redis(Duration::from_secs(*redis))?;
@@ -108,9 +113,7 @@ impl Shop {
     fn target(&self, arguments: &[&str]) -> Result<(Target, PathBuf)> {
         let program = self.compile("torture.c", "torture", &["-O2", "-pthread"])?;
         let object = self.compile("small.c", "small.o", &["-O2", "-c"])?;
-        // Threads without end leave Lancet a core when it wants one, and take all others.
-        let mut command = Command::new("nice");
-        Ok((Target::start(command.args(["-n", "19"]).arg(program).args(arguments))?, object))
+        Ok((Target::nice(&program, arguments)?, object))
     }
 
     fn replace_cycles(&self, arguments: &[&str], cycles: u32) -> Result<()> {
@@ -150,6 +153,24 @@ impl Shop {
         Ok(())
     }
 
+    /// Each cycle counts and measures every function that exceptions come from, pass through, or end in.
+    fn throw_cycles(&self, cycles: u32) -> Result<()> {
+        let program = self.compile("throws.cpp", "throws", &["-O2", "-pthread", "-lstdc++"])?;
+        let mut target = Target::nice(&program, &["8"])?;
+        let pid = target.pid();
+        for _ in 0..cycles {
+            for function in ["outer", "middle", "indirect", "leaf"] {
+                self.lancet(&["count", "--pid", &pid, function, "--seconds", "0.005", "--json"])?;
+                self.lancet(&["measure", "--pid", &pid, function, "--calls", "20", "--seconds", "0.1"])
+                    .or_else(not_called)?;
+                target.check()?;
+            }
+        }
+        let calls = target.finish()?;
+        println!("throws 8: {cycles} times every function counted and measured, {calls} calls right");
+        Ok(())
+    }
+
     fn kills(&self, arguments: &[&str], kills: u32) -> Result<()> {
         let (mut target, object) = self.target(arguments)?;
         let (pid, object) = (target.pid(), object.display().to_string());
@@ -172,6 +193,9 @@ impl Shop {
             self.lancet(&["undo", "--pid", &pid]).context("after a kill")?;
             let status: serde_json::Value = serde_json::from_str(&self.lancet(&["status", "--pid", &pid, "--json"])?)?;
             ensure!(status["patches"].as_array().is_some_and(Vec::is_empty), "undo left something behind");
+            let known = status["regions"].as_array().map_or(0, Vec::len);
+            let regions = self.leaks(&pid)?;
+            ensure!(regions <= 2 * known, "{regions} mappings, but status knows of {known}");
         }
         let regions = self.regions(&pid)?;
         let calls = target.finish()?;
@@ -256,6 +280,11 @@ pub struct Target {
 }
 
 impl Target {
+    /// Threads without end leave Lancet a core when it wants one, and take all others.
+    fn nice(program: &Path, arguments: &[&str]) -> Result<Target> {
+        Target::start(Command::new("nice").args(["-n", "19"]).arg(program).args(arguments))
+    }
+
     pub fn start(command: &mut Command) -> Result<Target> {
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         std::thread::sleep(Duration::from_millis(200));

@@ -147,6 +147,14 @@ pub trait Edit: Send + Sync {
     /// Arguments beyond what registers can hold are left out.
     fn call(&self, arguments: &[Argument], out: &mut Vec<u8>) -> Field;
 
+    /// Begins a call that returns to the address `back`, wherever it stands itself: a jump to the target must follow,
+    /// written by [`Edit::jump`] or [`Edit::jump_as_call`].
+    fn call_from(&self, back: u64, out: &mut Vec<u8>);
+
+    /// Behind [`Edit::call_from`]: a jump to where the indirect call at the start of `code` leads. What it refers to by a
+    /// distance, it refers to in the same field. `false` if that is no such call.
+    fn jump_as_call(&self, code: &[u8], out: &mut Vec<u8>) -> bool;
+
     /// What a routine may use.
     fn kept_around_calls(&self) -> RegSet;
 

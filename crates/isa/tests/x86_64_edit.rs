@@ -65,3 +65,23 @@ fn flags_are_left_alone() {
     let saved = add(Counter::Contended, R9, None, RegSet::EMPTY);
     assert_eq!((saved[1].as_str(), saved[3].as_str(), saved.len()), ("pushf", "popf", 5));
 }
+
+#[test]
+fn indirect_calls_as_jumps() {
+    let (_, edit) = x86_64();
+    let cases: [(&[u8], &[u8]); 6] = [
+        (&[0xff, 0xd0], &[0xff, 0xe0]),                                     // call rax
+        (&[0x41, 0xff, 0xd3], &[0x41, 0xff, 0xe3]),                         // call r11
+        (&[0xff, 0x15, 1, 2, 3, 4], &[0xff, 0x25, 1, 2, 3, 4]),             // call [rip + ...]
+        (&[0xff, 0x14, 0x24], &[0xff, 0xa4, 0x24, 8, 0, 0, 0]),             // call [rsp], which has moved
+        (&[0xff, 0x54, 0x24, 0xf8], &[0xff, 0xa4, 0x24, 0, 0, 0, 0]),       // call [rsp - 8]
+        (&[0x41, 0xff, 0x54, 0x24, 0x18], &[0x41, 0xff, 0x64, 0x24, 0x18]), // call [r12 + 24]
+    ];
+    for (call, jump) in cases {
+        let mut out = Vec::new();
+        assert!(edit.jump_as_call(call, &mut out));
+        assert_eq!(out, jump, "{call:x?}");
+    }
+    assert!(!edit.jump_as_call(&[0xe8, 0, 0, 0, 0], &mut Vec::new()));
+    assert!(!edit.jump_as_call(&[0xff, 0xe0], &mut Vec::new()));
+}

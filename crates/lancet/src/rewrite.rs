@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use lancet_engine::image::{Image, Kind};
 pub use lancet_engine::layout::Sharing;
-use lancet_engine::layout::{self, Frame, Keep, Layout, Survey};
+use lancet_engine::layout::{self, Arrivals, Frame, Keep, Layout, Survey};
 use lancet_engine::plan::Plan;
 use lancet_engine::program::{FuncId, Program};
 use lancet_engine::sink::elf_writer::{self, Hook};
@@ -57,7 +57,7 @@ impl Editor {
             .isa()
             .editor()
             .ok_or_else(|| Error::NoEditor { name: image.name().to_owned(), isa: image.isa().facts().name })?;
-        let survey = Survey::of(&program, edit, &|id| wanted(&program, id));
+        let survey = Survey::of(&program, edit, Arrivals::Entries, &|id| wanted(&program, id));
         Ok(Editor { program, survey, edit })
     }
 
@@ -125,7 +125,7 @@ impl Editor {
 
     fn lay_out(&self, plan: &Plan, keep: Option<Keep<'_>>) -> Result<Layout, Error> {
         let at = elf_writer::first_free(self.program.image())?;
-        let frame = Frame { survey: &self.survey, at, keep, counters: None };
+        let frame = Frame { survey: &self.survey, at, keep, counters: None, old_returns: None };
         let name = || self.program.image().name().to_owned();
         layout::lay_out(&self.program, self.edit, plan, &frame).map_err(|cause| Error::Layout { name: name(), cause })
     }

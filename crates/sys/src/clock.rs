@@ -5,7 +5,7 @@
 //! chain tells how many cycles fit into a tick.
 
 use std::arch::asm;
-use std::arch::x86_64::{__rdtscp, _mm_lfence, _rdtsc};
+use std::arch::x86_64::{_mm_lfence, _rdtsc};
 
 const MULTIPLICATIONS: u64 = 60;
 const CYCLES_EACH: u64 = 3;
@@ -25,15 +25,14 @@ pub fn cycles_per_tick() -> f64 {
     (MULTIPLICATIONS * CYCLES_EACH * ROUNDS) as f64 / fastest as f64
 }
 
-/// Ticks that pass between two readings that directly follow each other.
+/// Ticks that pass between two readings that directly follow each other, the second when all before is done.
 pub fn reading_ticks() -> u64 {
     let one = || {
-        let mut core = 0;
-        // SAFETY: as in `ticks`; the second reading writes the core's number to `core`.
+        // SAFETY: as in `ticks`.
         unsafe {
-            _mm_lfence();
             let begin = _rdtsc();
-            __rdtscp(&raw mut core).wrapping_sub(begin)
+            _mm_lfence();
+            _rdtsc().wrapping_sub(begin)
         }
     };
     (0..TRIES).map(|_| one()).min().unwrap_or(0)

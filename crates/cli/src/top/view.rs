@@ -45,7 +45,7 @@ impl View {
 
     pub fn update(&mut self, recording: &Recording, profile: &Profile, _programs: &Programs) {
         self.headline = format!(
-            "{} samples of {}, {} threads, {} lost",
+            "{} samples of {}, threads: {}, lost: {}",
             profile.all.samples,
             recording.event,
             recording.threads.len(),

@@ -1,7 +1,8 @@
 //! Where changing a process ends: what is refused, and why, with the process untouched.
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -93,7 +94,8 @@ fn filtered_system_calls() {
     let refused = lancet(["replace", "--pid", &pid, "main", "--with", &raw.display().to_string()]).error_line();
     let why = "its system calls are filtered (Seccomp: 1 in /proc/";
     assert!(refused.starts_with(&format!("lancet: process {pid}: cannot take control of it: {why}")), "{refused}");
-    // To look at it needs none.
+    // To look at it needs none, and neither does taking changes back.
+    lancet(["undo", "--pid", &pid]).good();
     assert!(lancet(["profile", "--pid", &pid, "--seconds", "0.2"]).good().contains("main"));
     busy.check_alive();
 }
@@ -109,4 +111,107 @@ fn calls_that_a_clock_cannot_time_have_no_ipc() {
     }
     assert_eq!(measured["instructions"].as_f64(), Some(2.0), "{measured:#}");
     busy.check_alive();
+}
+
+/// A loop whose first instruction would lie under a jump at the function's entry, with a known sum.
+const TIGHT: &str = r#"
+long tight(long n);
+__asm__(".globl tight\n.type tight, @function\ntight: xor %eax, %eax\n1: add %rdi, %rax\nimul $1, %rax, %rax\n"
+        "nopl 0(%rax)\nnopl 0(%rax)\ndec %rdi\njne 1b\nret\n.size tight, . - tight\n");
+int main(void) {
+    while (tight(3000000) == 3000000l * 3000001 / 2) {
+    }
+    return 1;
+}
+"#;
+
+#[test]
+fn threads_that_are_in_a_function_stay_right_when_it_is_changed() {
+    let workshop = Workshop::new();
+    let mut busy = Busy::start(&compile(&workshop, "program", TIGHT, &["-O1"]), &[]);
+    for _ in 0..5 {
+        lancet(["count", "--pid", &busy.pid(), "tight", "--seconds", "0.05"]).good();
+        busy.check_alive();
+    }
+}
+
+/// Does by itself what an injected call makes a process do, and tells where.
+const MAPPED: &str = r#"
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(void) {
+    int file = memfd_create("lancet", MFD_CLOEXEC);
+    if (ftruncate(file, 8192) < 0)
+        return 1;
+    printf("%lu\n", (unsigned long)mmap(0, 8192, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0));
+    fflush(stdout);
+    for (;;)
+        pause();
+}
+"#;
+
+#[test]
+fn memory_that_a_killed_lancet_asked_for_is_found_again() {
+    let workshop = Workshop::new();
+    let program = compile(&workshop, "program", MAPPED, &["-O1"]);
+    let mut child = Command::new(program).stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("it tells");
+    let start: u64 = line.trim().parse().expect("an address");
+    let pid = child.id();
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("its state");
+    let started = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(19)).expect("when it started");
+    let folder = workshop.path("lancet");
+    fs::DirBuilder::new().mode(0o700).create(&folder).expect("a folder");
+    let journal = format!(
+        r#"{{"pid":{pid},"started":"{started}","next_id":1,"regions":[],"patches":[],"placed":[],
+            "expected":{{"start":{start},"code":4096,"data":4096}}}}"#
+    );
+    fs::write(folder.join(format!("{pid}.json")), journal).expect("a journal");
+    let run = |words: &[&str]| {
+        let mut command = crate::command(words.iter().chain(&["--pid", &pid.to_string()]).copied());
+        let output = command.env("XDG_RUNTIME_DIR", workshop.path("")).output().expect("lancet runs");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let is_known = |text: &str| json(text)["regions"][0]["address"] == format!("{start:#x}");
+    assert!(is_known(&run(&["status", "--json"])));
+    run(&["undo"]);
+    assert!(is_known(&run(&["status", "--json"])));
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("its maps");
+    let data = maps.lines().find(|line| line.starts_with(&format!("{:x}-", start + 4096))).expect("its data");
+    assert!(data.contains(" rw-p "), "{data}");
+    let files = fs::read_dir(format!("/proc/{pid}/fd")).expect("its files").flatten();
+    assert!(
+        files.filter_map(|file| fs::read_link(file.path()).ok()).all(|to| !to.to_string_lossy().contains("lancet"))
+    );
+    child.kill().expect("it is ours");
+    child.wait().expect("it ends");
+}
+
+#[test]
+fn a_process_in_namespaces_of_its_own() {
+    let workshop = Workshop::new();
+    let object = workshop.compile("small.c", "small.o", &["-O2", "-c"]).display().to_string();
+    let program = workshop.compile("torture.c", "torture", &["-O2", "-pthread"]).display().to_string();
+    // Its file is where nobody outside sees it.
+    let script = format!("mount -t tmpfs none /mnt && cp {program} /mnt/hidden && exec /mnt/hidden hot 2");
+    let mut command = Command::new("unshare");
+    command.args(["-Urmpf", "--kill-child", "sh", "-c", &script]).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut outer = command.spawn().expect("unshare runs");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    if outer.try_wait().expect("it can be asked").is_some() {
+        eprintln!("this machine allows no namespaces");
+        return;
+    }
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", outer.id())).expect("its children");
+    let pid = children.trim();
+    lancet(["replace", "--pid", pid, "small", "--with", &object]).good();
+    lancet(["undo", "--pid", pid]).good();
+    assert!(lancet(["count", "--pid", pid, "small", "--seconds", "0.1"]).good().contains("small"));
+    assert!(lancet(["profile", "--pid", pid, "--seconds", "0.3"]).good().contains("small"));
+    outer.kill().expect("it is ours");
+    outer.wait().expect("it ends");
 }

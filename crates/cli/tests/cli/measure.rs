@@ -54,6 +54,24 @@ fn counts_in_a_process_with_threads_lose_nothing() {
 }
 
 #[test]
+fn exceptions_pass_through_what_is_counted_and_measured() {
+    let workshop = Workshop::new();
+    let program = workshop.compile("throws.cpp", "throws", &["-O2", "-pthread", "-lstdc++"]);
+    const THREADS: u64 = 3;
+    let mut busy = Busy::start(&program, &[&THREADS.to_string()]);
+    let pid = busy.pid();
+    let counted = lancet(["count", "--pid", &pid, "outer", "middle", "--seconds", "0.3", "--json"]).good();
+    let calls: Vec<u64> = counted.lines().map(|line| json(line)["calls"].as_u64().unwrap_or(0)).collect();
+    // One calls the other once, unless counting begins or ends in between.
+    assert!(calls.len() == 2 && calls[0] > 1000 && calls[0].abs_diff(calls[1]) <= 2 * THREADS, "{counted}");
+    for function in ["outer", "middle", "leaf"] {
+        let measured = json(&lancet(["measure", "--pid", &pid, function, "--calls", "50", "--json"]).good());
+        assert_eq!(measured["calls"], 50, "{measured:#}");
+    }
+    busy.check_alive();
+}
+
+#[test]
 fn top_shows_functions_loops_and_instructions() {
     let workshop = Workshop::new();
     let mut busy = Busy::start(&workshop.compile("chain.c", "chain", &["-O2"]), &[]);

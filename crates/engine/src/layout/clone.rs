@@ -12,7 +12,7 @@
 //! Every way out of a block is written from the function's edges, not from what happens to stand behind it, so blocks
 //! may overlap, and parts may lie anywhere.
 
-use lancet_isa::edit::{Counter, Edit, Free, Movable, OutOfReach};
+use lancet_isa::edit::{Counter, Edit, Free, Movable, OutOfReach, Reach};
 use lancet_isa::{Flow, RegSet, Svma, Target, decode_one};
 
 use super::LayoutError;
@@ -53,6 +53,8 @@ pub(super) struct Around<'a> {
     /// Must a thread or process be noticed at the system call that makes it? The C library is part of the program, and
     /// calls of its own are not seen to be what they are.
     pub sees_system_calls: bool,
+    /// Calls of the clone return to the old text: what is added to its stated addresses in the process.
+    pub old_returns: Option<u64>,
 }
 
 impl Around<'_> {
@@ -72,6 +74,8 @@ pub(super) struct FuncClone {
     pub pieces: Vec<ClonePiece>,
     /// By edge: what the entry of a jump table leads to instead of the target's body.
     pub table_ways: Vec<(EdgeId, u32, Label)>,
+    /// By old return address: where a call goes on that returns there.
+    pub returns: Vec<(Svma, u32, Label)>,
 }
 
 #[derive(Debug)]
@@ -144,6 +148,7 @@ struct Maker<'a> {
     old: Part,
     asides: Vec<Aside>,
     table_ways: Vec<(EdgeId, u32, Label)>,
+    returns: Vec<(Svma, u32, Label)>,
 }
 
 /// `piece` is memory to work in.
@@ -180,9 +185,10 @@ pub(super) fn make(
         old: Part { start: func.entry, end: func.entry },
         asides: Vec::new(),
         table_ways: Vec::new(),
+        returns: Vec::new(),
     };
     let pieces = (0..func.parts.len()).map(|i| maker.piece(i)).collect::<Result<_, _>>()?;
-    Ok(FuncClone { id, pieces, table_ways: maker.table_ways })
+    Ok(FuncClone { id, pieces, table_ways: maker.table_ways, returns: maker.returns })
 }
 
 impl Maker<'_> {
@@ -342,6 +348,16 @@ impl Maker<'_> {
     fn last(&mut self, id: BlockId, block: &Block, code: &[u8], movable: Movable, next: Option<BlockId>) {
         let at = block.end().0 - code.len() as u64;
         let offset = (at - self.old.start.0) as u32;
+        if let (Some(call), Some(bias)) = (self.func.call_of(id).copied(), self.around.old_returns) {
+            self.call_from_old(code, movable, call.to, block.end().0.wrapping_add(bias));
+            if call.returns {
+                let label = self.piece.new_label();
+                self.piece.label(label);
+                self.returns.push((block.end(), self.piece_index, label));
+                self.go_on(id, next, Svma(at));
+            }
+            return;
+        }
         if let Some(call) = self.func.call_of(id).copied() {
             match (movable, call.to) {
                 (Movable::Transfers, Target::Direct(to)) => {
@@ -387,6 +403,26 @@ impl Maker<'_> {
                 self.copy(code, movable);
             }
         }
+    }
+
+    /// A call that returns where the original one does, so that nobody who looks at the stack sees a difference.
+    fn call_from_old(&mut self, code: &[u8], movable: Movable, to: Target, back: u64) {
+        let edit = self.around.edit;
+        let direct = if let Target::Direct(to) = to { Some(self.around.direct(to)) } else { None };
+        self.piece.code(|out| {
+            edit.call_from(back, out);
+            match (movable, direct) {
+                (Movable::Transfers, Some(to)) => Some((edit.jump(Reach::Far, out), to)),
+                (Movable::Refers { field, target }, _) => {
+                    let start = out.len() as u32;
+                    edit.jump_as_call(code, out).then(|| (field.shifted(start), Dest::Old(target)))
+                }
+                _ => {
+                    edit.jump_as_call(code, out);
+                    None
+                }
+            }
+        });
     }
 
     /// What was planned for leaving by a return or through a pointer.

@@ -35,7 +35,7 @@ pub use clone::Counters;
 pub use map::{Aside, MovedPiece, Span};
 pub use patch::{Chunk, ChunkKind, NewSection, NewSymbol, Overwrite, Patch, Repoint};
 pub use run_time::shard_len;
-pub use survey::{Obstacle, Survey};
+pub use survey::{Arrivals, Obstacle, Survey};
 
 use crate::plan::Plan;
 use crate::program::{EdgeId, FuncId, Part, Program};
@@ -85,6 +85,9 @@ pub struct Frame<'a> {
     pub keep: Option<Keep<'a>>,
     /// Where counters are if they are not kept in a file: in memory that somebody else has made, for all threads.
     pub counters: Option<Svma>,
+    /// Calls of the clones return to the old text, from where a jump leads on: what is added to stated addresses in the
+    /// process. The survey must know.
+    pub old_returns: Option<u64>,
 }
 
 /// Which threads count where.
@@ -146,7 +149,9 @@ pub fn lay_out(
     }
     let payload = plan.payload().map(|module| Payload::reserve(module, &mut code));
     let sees_system_calls = gates.is_some() && program.image().interpreter().is_none();
-    let around = Around { program, edit, survey: frame.survey, plan, counters, forks: &forks, sees_system_calls };
+    let old_returns = frame.old_returns;
+    let around =
+        Around { program, edit, survey: frame.survey, plan, counters, forks: &forks, sees_system_calls, old_returns };
 
     let make = |piece: &mut Piece, id: &FuncId| plan.of(*id).map(|plan| clone::make(&around, *id, plan, piece));
     let clones: Result<Vec<Option<FuncClone>>, LayoutError> =
@@ -322,10 +327,14 @@ fn gate(around: &Around<'_>, gates: &Gates, to: Svma, code: &mut CodeChunk) -> R
 fn arrival(around: &Around<'_>, places: &Places<'_>, redirect: &Redirect) -> Option<Svma> {
     let func = around.program.func(redirect.func);
     let block = func.block_starting_at(redirect.point)?;
+    let clone = places.clone_of[redirect.func.0 as usize] as usize;
+    let mut returns = places.clones[clone].returns.iter();
+    if let Some((_, piece, label)) = returns.find(|(at, _, _)| *at == redirect.point) {
+        return places.label(clone, *piece, *label);
+    }
     if func.entries.contains(&block) {
         return places.begin(redirect.func, block);
     }
-    let clone = places.clone_of[redirect.func.0 as usize] as usize;
     let ways = &places.clones[clone].table_ways;
     match ways.iter().find(|(edge, _, _)| func.edges[edge.0 as usize].to == block) {
         Some((_, piece, label)) => places.label(clone, *piece, *label),

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use lancet_isa::edit::{Edit, Movable};
-use lancet_isa::{RegSet, Svma};
+use lancet_isa::{RegSet, Svma, Target};
 use rayon::prelude::*;
 
 use super::conventions;
@@ -16,6 +16,17 @@ use super::tables::{self, TableEdit, TableOwners};
 use super::unwind;
 use crate::program::rounds::ClosedLoop;
 use crate::program::{EdgeId, FoundBy, Func, FuncId, Part, Problem, Program};
+
+/// Where control may still arrive in the old text of an edited function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arrivals {
+    /// Where other functions and pointers lead: nobody is in it when it is edited.
+    Entries,
+    /// Also wherever a thread goes that is in it already.
+    Running,
+    /// Also from every call, and from wherever an exception is thrown: that leads to the old addresses as before.
+    Returns,
+}
 
 /// Why a function is left alone.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -60,7 +71,12 @@ pub struct Survey {
 
 impl Survey {
     /// Looks at all functions that are `wanted`.
-    pub fn of(program: &Program, edit: &'static dyn Edit, wanted: &(dyn Fn(FuncId) -> bool + Sync)) -> Survey {
+    pub fn of(
+        program: &Program,
+        edit: &'static dyn Edit,
+        arrivals: Arrivals,
+        wanted: &(dyn Fn(FuncId) -> bool + Sync),
+    ) -> Survey {
         let owners = TableOwners::of(program);
         let go = program.image().go_code();
         let is_go = |id: FuncId| go.is_some_and(|go| go.contains(program.func(id).entry));
@@ -68,7 +84,7 @@ impl Survey {
             .into_par_iter()
             .map(|i| match wanted(FuncId(i)) {
                 true if is_go(FuncId(i)) => Err(Obstacle::Go),
-                true => Candidate::of(program, edit, &owners, FuncId(i)),
+                true => Candidate::of(program, edit, arrivals, &owners, FuncId(i)),
                 false => Err(Obstacle::NotWanted),
             })
             .collect();
@@ -77,7 +93,7 @@ impl Survey {
             let candidate = candidate.iter().flat_map(|candidate| &candidate.points);
             points.extend(candidate.map(|point| (*point, FuncId(i as u32))));
         }
-        let mut finder = Finder::new(program, edit, points);
+        let mut finder = Finder::new(program, edit, points, arrivals != Arrivals::Entries);
         let place = |(i, verdict): (usize, Result<Candidate, Obstacle>)| {
             let candidate = verdict?;
             let redirects = finder.find(FuncId(i as u32), &candidate.points)?;
@@ -129,7 +145,13 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn of(program: &Program, edit: &'static dyn Edit, owners: &TableOwners, id: FuncId) -> Result<Candidate, Obstacle> {
+    fn of(
+        program: &Program,
+        edit: &'static dyn Edit,
+        arrivals: Arrivals,
+        owners: &TableOwners,
+        id: FuncId,
+    ) -> Result<Candidate, Obstacle> {
         let func = program.func(id);
         if func.found_by == FoundBy::Plt {
             return Err(Obstacle::Stub);
@@ -140,7 +162,15 @@ impl Candidate {
         check_frames(program, func)?;
         check_instructions(program, edit, func)?;
         let tables = tables::survey(program, owners, id)?;
-        let mut points = outer_entries(program, func);
+        let mut points = match arrivals {
+            Arrivals::Entries | Arrivals::Running => outer_entries(program, func),
+            Arrivals::Returns => {
+                check_calls(program, edit, func)?;
+                let entries = func.entries.iter().map(|block| func.block(*block).start);
+                let returns = func.calls.iter().filter(|call| call.returns).map(|call| func.block(call.block).end());
+                entries.chain(returns).collect()
+            }
+        };
         points.extend(tables.old_targets);
         points.sort_unstable();
         points.dedup();
@@ -193,6 +223,19 @@ fn check_instructions(program: &Program, edit: &dyn Edit, func: &Func) -> Result
         });
         if let Some(obstacle) = found {
             return Err(obstacle);
+        }
+    }
+    Ok(())
+}
+
+/// Indirect calls must be able to return elsewhere than behind themselves.
+fn check_calls(program: &Program, edit: &dyn Edit, func: &Func) -> Result<(), Obstacle> {
+    let indirect = func.calls.iter().filter(|call| !matches!(call.to, Target::Direct(_)));
+    for call in indirect {
+        let Some(insn) = program.insns(func.block(call.block)).into_iter().last() else { continue };
+        let code = program.image().bytes(insn.at, insn.len.into()).unwrap_or_default();
+        if !edit.jump_as_call(code, &mut Vec::new()) {
+            return Err(Obstacle::Immovable { at: insn.at, why: "no jump does what this call does" });
         }
     }
     Ok(())

@@ -179,6 +179,48 @@ impl Edit for X86_64 {
         field
     }
 
+    fn call_from(&self, back: u64, out: &mut Vec<u8>) {
+        // A call to the byte behind the next, so that the processor expects a return: to the next it would not. Then the
+        // return address is overwritten.
+        out.extend([0xe8, 1, 0, 0, 0, 0xcc]);
+        out.extend([0xc7, 0x04, 0x24]);
+        out.extend((back as u32).to_le_bytes());
+        out.extend([0xc7, 0x44, 0x24, 0x04]);
+        out.extend(((back >> 32) as u32).to_le_bytes());
+    }
+
+    fn jump_as_call(&self, code: &[u8], out: &mut Vec<u8>) -> bool {
+        const PREFIXES: [u8; 10] = [0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf2, 0xf3];
+        let is_prefix = |byte: &u8| PREFIXES.contains(byte) || (0x40..=0x4f).contains(byte);
+        let prefixes = code.iter().take_while(|byte| is_prefix(byte)).count();
+        let (front, rest) = code.split_at(prefixes);
+        let &[0xff, mode, ref behind @ ..] = rest else { return false };
+        if mode >> 3 & 7 != 2 {
+            return false;
+        }
+        let jump = mode & 0xc7 | 0x20;
+        let extends_base = front.last().is_some_and(|byte| byte & 0xf1 == 0x41);
+        out.extend_from_slice(front);
+        match (mode >> 6, behind) {
+            // From the stack pointer, which the call has moved by eight.
+            (distance @ 0..=2, [base, more @ ..]) if mode & 7 == 4 && base & 7 == 4 && !extends_base => {
+                let distance = match (distance, more) {
+                    (0, []) => 0,
+                    (1, [byte]) => i32::from(byte.cast_signed()),
+                    (2, &[a, b, c, d]) => i32::from_le_bytes([a, b, c, d]),
+                    _ => return false,
+                };
+                out.extend([0xff, jump & 0x3f | 0x80, *base]);
+                out.extend(distance.wrapping_add(8).to_le_bytes());
+            }
+            _ => {
+                out.extend([0xff, jump]);
+                out.extend_from_slice(behind);
+            }
+        }
+        true
+    }
+
     fn kept_around_calls(&self) -> RegSet {
         RegSet((1 << super::facts::ZMM0) - 1)
     }

@@ -113,7 +113,8 @@ impl Live {
             let one = entry::Entry::of_instruction(self, found, stated)?;
             let copy = self.insert_copy(&one, at)?;
             set.traps.push((TrapPoint { at, copy }, breakpoint));
-            overwrites.push(Overwrite { at, old: self.target.memory().read(at, 1)?, new: vec![TRAP] });
+            let old = self.target.memory().read(at, 1)?;
+            overwrites.push(Overwrite { at, old, new: vec![TRAP], shut_from: None, leads_on: None });
         }
         if overwrites.is_empty() {
             return Ok(());
@@ -151,7 +152,6 @@ impl Live {
         set.slot = Some(slot);
         for found in functions {
             self.refuse_if_changed(found)?;
-            self.refuse_exceptions(found)?;
             let mut plan = Plan::new();
             plan.set_payload(Slot::payload());
             let begin = set.injected.len();

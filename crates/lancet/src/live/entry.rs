@@ -52,9 +52,6 @@ impl Entry {
         if old != bytes {
             return Err(refuse("its bytes are not those of its file: something changes it already".into()));
         }
-        if matches!(insn.flow, Flow::Call(to) if !matches!(to, lancet_isa::Target::Direct(_))) {
-            live.refuse_exceptions(found)?;
-        }
         Ok(Entry { at, bias: object.bias, old, insns: vec![(insn, bytes)], edit })
     }
 
@@ -64,12 +61,13 @@ impl Entry {
         let distance = i32::try_from(distance).map_err(too_far)?;
         let mut new = vec![0xe9];
         new.extend(distance.to_le_bytes());
-        Ok(Overwrite { at: self.at, old: self.old.clone(), new })
+        let shut_from = (self.insns.len() > 1).then_some(self.at + 1);
+        Ok(Overwrite { at: self.at, old: self.old.clone(), new, shut_from, leads_on: None })
     }
 
     /// The most that the copy can need.
     pub fn displaced_size(&self) -> u64 {
-        self.insns.len() as u64 * 32 + 16
+        self.insns.len() as u64 * 48 + 16
     }
 
     /// The copy at `place`, and where threads go on. `None` if an instruction cannot run elsewhere.
@@ -83,21 +81,28 @@ impl Entry {
             moves.push((Avma(insn.at.0.wrapping_add(self.bias)), place + offset as u64));
             let mut movable = Movable::Never("no instruction");
             self.edit.walk(bytes, insn.at, &mut |_, found| movable = found);
+            // The true return address, so that nobody who looks at the stack finds another.
+            if let Flow::Call(to) = insn.flow {
+                self.edit.call_from(insn.end().0.wrapping_add(self.bias), &mut code);
+                let jump = code.len() as u32;
+                match (movable, to) {
+                    (Movable::Transfers, lancet_isa::Target::Direct(to)) => {
+                        let field = self.edit.jump(Reach::Far, &mut code);
+                        self.edit.fill(&mut code, begin, field, to).ok()?;
+                    }
+                    _ if !self.edit.jump_as_call(bytes, &mut code) => return None,
+                    (Movable::Refers { field, target }, _) => {
+                        self.edit.fill(&mut code, begin, field.shifted(jump), target).ok()?;
+                    }
+                    _ => {}
+                }
+                continue;
+            }
             match movable {
                 Movable::AsIs => code.extend_from_slice(bytes),
                 Movable::Refers { field, target } => {
                     code.extend_from_slice(bytes);
                     self.edit.fill(&mut code, begin, field.shifted(offset as u32), target).ok()?;
-                }
-                // The true return address, so that nobody who looks at the stack finds another.
-                Movable::Transfers if let Flow::Call(lancet_isa::Target::Direct(to)) = insn.flow => {
-                    let back = insn.end().0.wrapping_add(self.bias);
-                    code.push(0x68); // push the low half, write the high one
-                    code.extend((back as u32).to_le_bytes());
-                    code.extend([0xc7, 0x44, 0x24, 0x04]);
-                    code.extend(((back >> 32) as u32).to_le_bytes());
-                    let field = self.edit.jump(Reach::Far, &mut code);
-                    self.edit.fill(&mut code, begin, field, to).ok()?;
                 }
                 Movable::Transfers => {
                     let (Flow::Branch(to) | Flow::Jump(lancet_isa::Target::Direct(to))) = insn.flow else {

@@ -1,6 +1,6 @@
 //! One function, call by call: time, instructions, cycles.
 //!
-//! Three things are put together: times of some calls, by [`stub`]; exact instruction counts of other calls, by a clone
+//! Three things are put together: times of some calls, by [`stub`] or [`timed`](super::timed); exact instruction counts of other calls, by a clone
 //! that counts its blocks; and the core's clock, calibrated against the time-stamp counter before, between and after.
 //! Each costs nothing while another is taken. Where the machine counts cycles and instructions itself, instructions per
 //! cycle come from these counters: both are sampled, and samples in the function are compared.
@@ -11,7 +11,7 @@ use lancet_engine::collect::{EventName, Every};
 use lancet_isa::{Avma, Svma};
 use lancet_sys::clock;
 
-use super::{Change, Found, Live, entry, stub};
+use super::{Change, Found, Live, Receipt, Room, entry, stub};
 use crate::Error;
 
 /// What a function's calls came to.
@@ -149,32 +149,12 @@ impl Live {
 
     fn time_calls(&mut self, found: Found, calls: u64, patience: Duration) -> Result<Vec<u64>, Error> {
         self.refuse_if_changed(found)?;
-        self.refuse_exceptions(found)?;
-        let entry = entry::Entry::of(self, found)?;
-        let near = self.entry(found);
-        let (code, data) = self.timing_room(near, &entry, calls)?;
+        let data = self.times_room(self.entry(found), calls)?;
         self.target.memory().write(data, &stub::fresh(calls))?;
-        let end_at = code + TIMING_END;
-        let begin = stub::begin(code, data, end_at);
-        let displaced_at = code + begin.len() as u64;
-        let cannot = || Error::NoJump {
-            pid: self.pid(),
-            function: self.name(found),
-            why: "the code at its entry cannot run elsewhere".into(),
+        let receipt = match self.may_unwind(found) {
+            true => self.time_in_clone(found, data)?,
+            false => self.time_in_stub(found, data)?,
         };
-        let (displaced, moves) = entry.displaced(displaced_at).ok_or_else(cannot)?;
-        let memory = self.target.memory();
-        memory.write(code, &begin)?;
-        memory.write(displaced_at, &displaced)?;
-        memory.write(end_at, &stub::end(end_at, data))?;
-        let change = Change {
-            command: self.command.clone(),
-            subject: self.name(found),
-            how: "timing".into(),
-            overwrites: vec![entry.jump(self.pid(), code)?],
-            moves,
-        };
-        let receipt = self.target.commit(change)?;
         let until = Instant::now() + patience;
         let done = |live: &Live| Ok::<_, Error>(stub::count(&live.target.memory().read(data, stub::TIMES)?));
         while done(self)? < calls && Instant::now() < until {
@@ -186,33 +166,47 @@ impl Live {
         Ok(times.as_chunks::<8>().0.iter().map(|time| u64::from_le_bytes(*time)).collect())
     }
 
-    /// Memory for timing a function; the same every time.
-    fn timing_room(&mut self, near: Avma, entry: &entry::Entry, calls: u64) -> Result<(Avma, Avma), Error> {
-        let (code_key, data_key) = (format!("timing {near}"), format!("times {calls}"));
-        let code_size = TIMING_END + TIMING_END + entry.displaced_size();
-        let known = (self.target.placed(&code_key), self.target.placed(&data_key));
-        if let (Some((code, _)), Some((data, _))) = known {
-            return Ok((code, data));
-        }
-        let room = self.target.reserve(near, code_size, stub::data_size(calls))?;
-        self.target.remember(code_key, room.code, code_size)?;
-        self.target.remember(data_key, room.data, stub::data_size(calls))?;
-        Ok((room.code, room.data))
+    /// Leads calls of a function through code that times them in the memory at `data`.
+    fn time_in_stub(&mut self, found: Found, data: Avma) -> Result<Receipt, Error> {
+        let entry = entry::Entry::of(self, found)?;
+        let near = self.entry(found);
+        let size = stub::MOST_CODE + entry.displaced_size();
+        let code = self.lasting_room(format!("timing {near}"), near, size, 0)?.code;
+        let timing = stub::timing(code, data);
+        let displaced_at = code + timing.code.len() as u64;
+        let cannot = || Error::NoJump {
+            pid: self.pid(),
+            function: self.name(found),
+            why: "the code at its entry cannot run elsewhere".into(),
+        };
+        let (displaced, moves) = entry.displaced(displaced_at).ok_or_else(cannot)?;
+        let memory = self.target.memory();
+        memory.write(code, &timing.code)?;
+        memory.write(displaced_at, &displaced)?;
+        let change = Change {
+            command: self.command.clone(),
+            subject: self.name(found),
+            how: "timing".into(),
+            overwrites: vec![entry.jump(self.pid(), timing.entry)?],
+            moves,
+        };
+        Ok(self.target.commit(change)?)
     }
 
-    /// A return address that is not the caller's would end a search for handlers.
-    pub(super) fn refuse_exceptions(&self, found: Found) -> Result<(), Error> {
-        let image = self.object(found).program.image();
-        let is_leaf = self.func(found).calls.is_empty();
-        let may_throw = !is_leaf && image.fdes().iter().any(|fde| fde.lsda.is_some());
-        match may_throw {
-            true => Err(Error::NoJump {
-                pid: self.pid(),
-                function: self.name(found),
-                why: "exceptions may pass through it, and would not find their way".into(),
-            }),
-            false => Ok(()),
+    /// Memory for so many times; the same every time.
+    fn times_room(&mut self, near: Avma, calls: u64) -> Result<Avma, Error> {
+        Ok(self.lasting_room(format!("times {calls}"), near, 0, stub::data_size(calls))?.data)
+    }
+
+    /// Memory for code or data that is known by a name.
+    fn lasting_room(&mut self, key: String, near: Avma, code: u64, data: u64) -> Result<Room, Error> {
+        if let Some((at, _)) = self.target.placed(&key) {
+            return Ok(Room { code: at, data: at });
         }
+        let room = self.target.reserve(near, code, data)?;
+        let (at, len) = if code > 0 { (room.code, code) } else { (room.data, data) };
+        self.target.remember(key, at, len)?;
+        Ok(room)
     }
 
     fn instructions_of_call(&mut self, found: Found, calls: u64, patience: Duration) -> Result<Instructions, Error> {
@@ -231,6 +225,3 @@ impl Live {
         }
     }
 }
-
-/// Where the second part of the timing code begins; the first is shorter, with what it displaces.
-const TIMING_END: u64 = 192;

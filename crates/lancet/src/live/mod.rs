@@ -20,7 +20,7 @@
 //! | --- | --- |
 //! | `entry.rs` | a jump at a function's entry |
 //! | `sites.rs` | calls that lead elsewhere |
-//! | `measure.rs`, `stub.rs` | one function, call by call |
+//! | `measure.rs`, `stub.rs`, `timed.rs` | one function, call by call |
 //! | `clones.rs` | clones of functions, with something added |
 //! | `count.rs` | how often blocks run |
 //! | `breakpoints.rs`, `parked.rs` | closures that run where threads come by |
@@ -39,6 +39,7 @@ mod samples;
 mod sites;
 mod stub;
 mod symbols;
+mod timed;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -57,7 +58,7 @@ use crate::{Error, Object, Subject, lookup, names};
 /// How calls get to other code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum How {
-    /// A jump where the function begins: every call goes there.
+    /// A jump where the function begins: every call goes there. Some calls are led there directly.
     Entry,
     /// Each call and each slot of the loader that leads to it: calls through other pointers stay.
     CallSites,
@@ -228,7 +229,9 @@ impl Live {
             How::Entry => {
                 let entry = entry::Entry::of(self, found)?;
                 let displaced = self.insert_displaced(&entry, at)?;
-                (vec![entry.jump(self.pid(), to)?], displaced)
+                let mut overwrites = vec![entry.jump(self.pid(), to)?];
+                overwrites.extend(sites::shortcuts(self, found, to)?);
+                (overwrites, displaced)
             }
             How::CallSites => (sites::overwrites(self, found, to)?, Vec::new()),
         };

@@ -1,15 +1,17 @@
 //! Code at a function's entry and at its return that times each call.
 //!
 //! ```text
-//! entry ─jump─> begin: nobody is being timed, and there is room?
-//!                 keep the return address, put `end` in its place, read the clock
-//!               the instructions under the jump ─> the rest of the function ─return─> end:
-//!                 read the clock, note the difference, go where the call came from
+//! entry ─jump─> is somebody being timed, or is the memory full? ─────────────────────┐
+//!               keep the return address, read the clock, call ─> the instructions under the jump ─> the rest of it
+//!               read the clock, note the difference, return where the call came from <─return───────────┘
 //! ```
 //!
-//! One call is timed at a time, so nothing needs to be known of threads: calls inside a timed one, and in other threads
-//! meanwhile, are not timed. Flags are free at both places, and so is the stack below the pointer. If Lancet is gone the
-//! code stops timing when its memory is full, and a call that is under way still finds its way back.
+//! The timed call takes the place of the original one on the stack, so the processor foresees both returns. One call is
+//! timed at a time, so nothing needs to be known of threads: calls inside a timed one, and in other threads meanwhile, are
+//! not timed. The clock is read last when all that the call did is done; it is first read when the call is under way, so
+//! what the caller left unfinished counts, too, which is a matter of nanoseconds. Flags are free at both places, and so is
+//! the stack below the pointer. If Lancet is gone the code stops timing when its memory is full, and a call that is under
+//! way still finds its way back.
 
 use lancet_isa::Avma;
 
@@ -20,12 +22,11 @@ const RETURN: u64 = 16;
 const BEGIN: u64 = 24;
 const CAPACITY: u64 = 32;
 pub(super) const TIMES: u64 = 64;
-/// Threads that saw room at the same moment may each add one.
-const SPARE: u64 = 64;
-
+/// The code is shorter.
+pub(super) const MOST_CODE: u64 = 256;
 /// Bytes for so many times.
 pub(super) fn data_size(capacity: u64) -> u64 {
-    TIMES + (capacity + SPARE) * 8
+    TIMES + capacity * 8
 }
 
 /// What the memory holds before the first call.
@@ -67,50 +68,62 @@ impl Writer {
     }
 
     fn land(&mut self, from: usize) {
-        self.code[from - 1] = (self.code.len() - from) as u8;
+        let distance = self.code.len() - from;
+        debug_assert!(distance < 128, "too far for a short jump");
+        self.code[from - 1] = distance as u8;
     }
 }
 
-/// The part before the instructions under the jump. `end` is where the other part will be.
-pub(super) fn begin(at: Avma, data: Avma, end: Avma) -> Vec<u8> {
+/// Code to be put at `at`, where the instructions under the jump follow it.
+pub(super) struct Timing {
+    pub code: Vec<u8>,
+    /// Where the jump at the function's entry leads to.
+    pub entry: Avma,
+}
+
+pub(super) fn timing(at: Avma, data: Avma) -> Timing {
+    // What it is long does not depend on where anything is.
+    let draft = write(at, data, at);
+    write(at, data, at + draft.code.len() as u64)
+}
+
+fn write(at: Avma, data: Avma, displaced: Avma) -> Timing {
     let mut w = Writer { at, code: Vec::new() };
     w.raw(&[0x50, 0x52]); // push rax, rdx
-    w.refer(&[0x48, 0x8b, 0x05], data + INDEX, &[]); // mov rax, [index]
-    w.refer(&[0x48, 0x3b, 0x05], data + CAPACITY, &[]); // cmp rax, [capacity]
-    let full = w.skip(0x73); // jae
     w.raw(&[0xb8, 1, 0, 0, 0]); // mov eax, 1
     w.refer(&[0x87, 0x05], data + BUSY, &[]); // xchg [busy], eax
     w.raw(&[0x85, 0xc0]); // test eax, eax
     let busy = w.skip(0x75); // jnz
     w.raw(&[0x48, 0x8b, 0x44, 0x24, 0x10]); // mov rax, [rsp + 16]
     w.refer(&[0x48, 0x89, 0x05], data + RETURN, &[]); // mov [return], rax
-    w.refer(&[0x48, 0x8d, 0x05], end, &[]); // lea rax, [end]
-    w.raw(&[0x48, 0x89, 0x44, 0x24, 0x10]); // mov [rsp + 16], rax
-    w.raw(&[0x0f, 0xae, 0xe8, 0x0f, 0x31]); // lfence, rdtsc
+    w.raw(&[0x0f, 0x31]); // rdtsc
     w.raw(&[0x48, 0xc1, 0xe2, 0x20, 0x48, 0x09, 0xd0]); // shl rdx, 32; or rax, rdx
     w.refer(&[0x48, 0x89, 0x05], data + BEGIN, &[]); // mov [begin], rax
-    w.land(full);
-    w.land(busy);
     w.raw(&[0x5a, 0x58]); // pop rdx, rax
-    w.code
-}
-
-/// The part that a timed call returns to.
-pub(super) fn end(at: Avma, data: Avma) -> Vec<u8> {
-    let mut w = Writer { at, code: Vec::new() };
-    w.raw(&[0x6a, 0, 0x50, 0x52, 0x51]); // push 0, rax, rdx, rcx
-    w.raw(&[0x0f, 0x01, 0xf9]); // rdtscp
+    w.raw(&[0x48, 0x8d, 0x64, 0x24, 0x08]); // lea rsp, [rsp + 8]
+    w.refer(&[0xe8], displaced, &[]); // call
+    w.refer(&[0xff, 0x35], data + RETURN, &[]); // push [return]
+    w.raw(&[0x50, 0x52, 0x51]); // push rax, rdx, rcx
+    w.raw(&[0x0f, 0xae, 0xe8, 0x0f, 0x31]); // lfence, rdtsc
     w.raw(&[0x48, 0xc1, 0xe2, 0x20, 0x48, 0x09, 0xd0]); // shl rdx, 32; or rax, rdx
     w.refer(&[0x48, 0x2b, 0x05], data + BEGIN, &[]); // sub rax, [begin]
     w.refer(&[0x48, 0x8b, 0x0d], data + INDEX, &[]); // mov rcx, [index]
     w.refer(&[0x48, 0x8d, 0x15], data + TIMES, &[]); // lea rdx, [times]
     w.raw(&[0x48, 0x89, 0x04, 0xca]); // mov [rdx + rcx * 8], rax
-    w.refer(&[0x48, 0xff, 0x05], data + INDEX, &[]); // inc qword [index]
-    w.refer(&[0x48, 0x8b, 0x05], data + RETURN, &[]); // mov rax, [return]
-    w.raw(&[0x48, 0x89, 0x44, 0x24, 0x18]); // mov [rsp + 24], rax
-    w.refer(&[0xc7, 0x05], data + BUSY, &[0, 0, 0, 0]); // mov dword [busy], 0
+    w.raw(&[0x48, 0xff, 0xc1]); // inc rcx
+    w.refer(&[0x48, 0x89, 0x0d], data + INDEX, &[]); // mov [index], rcx
+    w.raw(&[0x31, 0xc0]); // xor eax, eax
+    w.refer(&[0x48, 0x3b, 0x0d], data + CAPACITY, &[]); // cmp rcx, [capacity]
+    w.raw(&[0x0f, 0x93, 0xc0]); // setae al: nobody is timed any more
+    w.refer(&[0x89, 0x05], data + BUSY, &[]); // mov [busy], eax
     w.raw(&[0x59, 0x5a, 0x58, 0xc3]); // pop rcx, rdx, rax; ret
-    w.code
+    w.land(busy);
+    w.raw(&[0x5a, 0x58]); // pop rdx, rax
+    w.refer(&[0xe9], displaced, &[]); // jmp
+    let entry = at + w.code.len() as u64;
+    w.refer(&[0x83, 0x3d], data + BUSY, &[0]); // cmp dword [busy], 0
+    w.refer(&[0x0f, 0x84], at, &[]); // je
+    Timing { code: w.code, entry }
 }
 
 #[cfg(test)]
@@ -126,23 +139,20 @@ mod tests {
     }
 
     #[test]
-    fn both_parts_decode_and_refer_to_their_memory() {
+    fn it_decodes_and_refers_to_its_memory() {
         let (at, data) = (Avma(0x1000), Avma(0x9000));
-        let lines = text(&begin(at, data, Avma(0x1100)), 0x1000);
+        let timing = timing(at, data);
+        assert!(timing.code.len() as u64 <= MOST_CODE);
+        let lines = text(&timing.code, 0x1000);
         assert!(lines.iter().all(|line| !line.contains("bad")), "{lines:#?}");
-        assert_eq!(lines.iter().filter(|line| line.contains("rdtsc")).count(), 1);
+        assert_eq!(lines.iter().filter(|line| line.contains("rdtsc")).count(), 2);
         assert!(lines.iter().any(|line| line.contains("9018h") || line.contains("0x9018")), "{lines:#?}");
-        // Both ways around the timing lead to the end.
-        let around = lines.iter().filter(|line| line.starts_with("jae") || line.starts_with("jne"));
-        let targets: Vec<&str> = around.filter_map(|line| line.split_whitespace().last()).collect();
-        assert!(targets.len() == 2 && targets[0] == targets[1], "{targets:?}");
-        let lines = text(&end(at, data), 0x1000);
-        assert!(lines.iter().all(|line| !line.contains("bad")) && lines.last().is_some_and(|line| line == "ret"));
-        assert!(
-            lines.iter().any(|line| line.starts_with("mov")
-                && line.contains("dword")
-                && (line.contains("9000h") || line.contains("0x9000"))),
-            "{lines:#?}"
-        );
+        // Called when timed and jumped to when not: what follows.
+        let behind = format!("{:x}", at.0 + timing.code.len() as u64);
+        let led = lines.iter().filter(|line| line.starts_with("call") || line.starts_with("jmp"));
+        assert_eq!(led.filter(|line| line.contains(&behind)).count(), 2, "{lines:#?}");
+        let entry = text(&timing.code[(timing.entry.0 - at.0) as usize..], timing.entry.0);
+        assert!(entry.len() == 2 && entry[0].starts_with("cmp") && entry[1].starts_with("je"), "{entry:#?}");
+        assert!(entry[1].contains("1000"), "{entry:#?}");
     }
 }

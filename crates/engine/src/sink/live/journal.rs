@@ -26,12 +26,23 @@ pub struct Region {
     pub data_used: u64,
 }
 
+/// Memory that the process is about to get, or has got: Lancet did not live to see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Expected {
+    pub start: u64,
+    pub code: u64,
+    pub data: u64,
+}
+
 /// Bytes of the process that were changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Written {
     pub at: u64,
     pub old: Vec<u8>,
     pub new: Vec<u8>,
+    /// Where it leads, if it is a jump on the way from another: a thread that is at it goes there when it is taken back.
+    #[serde(default)]
+    pub leads_on: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +82,8 @@ pub struct Content {
     pub started: String,
     pub next_id: u64,
     pub regions: Vec<Region>,
+    #[serde(default)]
+    pub expected: Option<Expected>,
     pub patches: Vec<Entry>,
     pub placed: Vec<Placed>,
 }

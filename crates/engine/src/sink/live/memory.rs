@@ -32,12 +32,10 @@ impl Memory {
         Ok(bytes)
     }
 
-    /// At most `len` bytes: as many as are mapped there.
-    pub fn read_some(&self, at: Avma, len: usize) -> Vec<u8> {
-        let mut bytes = vec![0; len];
-        let read = self.file.read_at(&mut bytes, at.0).unwrap_or(0);
-        bytes.truncate(read);
-        bytes
+    /// As many bytes as are mapped there, at most as many as there is room for.
+    pub fn read_some<'b>(&self, at: Avma, room: &'b mut [u8]) -> &'b [u8] {
+        let read = self.file.read_at(room, at.0).unwrap_or(0);
+        &room[..read]
     }
 
     pub fn write(&self, at: Avma, bytes: &[u8]) -> Result<(), LiveError> {

@@ -24,6 +24,7 @@ mod room;
 mod threads;
 mod traps;
 
+use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
 use lancet_isa::Avma;
@@ -57,7 +58,12 @@ pub struct Overwrite {
     pub at: Avma,
     /// What must stand there now.
     pub old: Vec<u8>,
+    /// One instruction, or data: when it is taken back, no thread can be inside.
     pub new: Vec<u8>,
+    /// Instructions begin from here on, at which no thread may be, and to which none may come back.
+    pub shut_from: Option<Avma>,
+    /// Where it leads, if it is a jump that only another one leads to.
+    pub leads_on: Option<Avma>,
 }
 
 /// A change of a process.
@@ -96,9 +102,10 @@ impl Target {
     pub fn open(pid: u32) -> Result<Target, LiveError> {
         // Refuses what is no process of ours, and 32-bit programs.
         Process::open(pid)?;
-        refuse_seccomp(pid)?;
         let started = start_time(pid)?;
-        Ok(Target { pid, memory: Memory::open(pid)?, journal: Journal::lock(pid, &started)? })
+        let mut target = Target { pid, memory: Memory::open(pid)?, journal: Journal::lock(pid, &started)? };
+        room::settle(pid, &target.memory, &mut target.journal)?;
+        Ok(target)
     }
 
     pub fn pid(&self) -> u32 {
@@ -125,19 +132,17 @@ impl Target {
             let end = region.start + region.code + region.data;
             let far = near.0.abs_diff(region.start).max(near.0.abs_diff(end));
             far < REACH - (64 << 20)
-                && region.code - region.code_used >= code + ALIGN
-                && region.data - region.data_used >= data + ALIGN
+                && region.code - region.code_used >= code.saturating_add(ALIGN)
+                && region.data - region.data_used >= data.saturating_add(ALIGN)
         };
-        let regions = &mut self.journal.content.regions;
-        let index = match regions.iter().position(fits) {
-            Some(index) => index,
+        let region = match self.journal.content.regions.iter().position(fits) {
+            Some(index) => &mut self.journal.content.regions[index],
             None => {
-                let (code, data) = ((code + ALIGN).max(FIRST_CODE), (data + ALIGN).max(FIRST_DATA));
-                regions.push(room::make(self.pid, &self.memory, near, code, data)?);
-                regions.len() - 1
+                let (code, data) =
+                    (code.saturating_add(ALIGN).max(FIRST_CODE), data.saturating_add(ALIGN).max(FIRST_DATA));
+                room::make(self.pid, &self.memory, &mut self.journal, near, code, data)?
             }
         };
-        let region = &mut regions[index];
         let room = Room {
             code: Avma(region.start + region.code_used),
             data: Avma(region.start + region.code + region.data_used),
@@ -150,10 +155,9 @@ impl Target {
 
     /// Memory of its own with the page layout of a loaded object: `code` bytes, then `data` bytes.
     pub fn reserve_apart(&mut self, near: Avma, code: u64, data: u64) -> Result<Room, LiveError> {
-        let mut region = room::make(self.pid, &self.memory, near, code, data)?;
+        let region = room::make(self.pid, &self.memory, &mut self.journal, near, code, data)?;
         (region.code_used, region.data_used) = (region.code, region.data);
         let room = Room { code: Avma(region.start), data: Avma(region.start + region.code) };
-        self.journal.content.regions.push(region);
         self.journal.save()?;
         Ok(room)
     }
@@ -173,16 +177,25 @@ impl Target {
     /// Makes a change, with all threads stopped.
     pub fn commit(&mut self, change: Change) -> Result<Receipt, LiveError> {
         let id = self.journal.content.next_id;
-        let writes = change.overwrites.iter().map(|o| Written { at: o.at.0, old: o.old.clone(), new: o.new.clone() });
-        let writes: Vec<Written> = writes.collect();
+        let written = |o: &Overwrite| Written {
+            at: o.at.0,
+            old: o.old.clone(),
+            new: o.new.clone(),
+            leads_on: o.leads_on.map(|to| to.0),
+        };
+        let writes: Vec<Written> = change.overwrites.iter().map(written).collect();
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+        let shut = change.overwrites.iter();
+        let shut = shut.filter_map(|o| o.shut_from.map(|from| from.0..o.at.0 + o.new.len() as u64));
+        let mut shut: Vec<Range<u64>> = shut.collect();
+        shut.sort_by_key(|range| range.start);
         let Change { command, subject, how, moves, .. } = change;
         self.check(&writes, |write| &write.old)?;
         self.journal.content.next_id += 1;
         let state = State::Writing;
         self.journal.content.patches.push(Entry { id, state, command, subject, how, time, writes: writes.clone() });
         self.journal.save()?;
-        match self.write_all(&writes, |write| (&write.old, &write.new), &moves) {
+        match self.write_all(&writes, |write| (&write.old, &write.new), &shut, &moves) {
             Ok((pause, threads, moved)) => {
                 if let Some(entry) = self.journal.content.patches.last_mut() {
                     entry.state = State::Applied;
@@ -219,7 +232,14 @@ impl Target {
         }
         let (pause, threads, moved) = match writes.is_empty() {
             true => (Duration::ZERO, 0, 0),
-            false => self.write_all(&writes, |write| (&write.new, &write.old), &[])?,
+            false => {
+                let ways: Vec<(u64, u64)> =
+                    writes.iter().filter_map(|write| Some((write.at, write.leads_on?))).collect();
+                let mut shut: Vec<Range<u64>> = ways.iter().map(|(at, _)| *at..at + 1).collect();
+                shut.sort_by_key(|range| range.start);
+                let moves: Vec<(Avma, Avma)> = ways.iter().map(|(at, to)| (Avma(*at), Avma(*to))).collect();
+                self.write_all(&writes, |write| (&write.new, &write.old), &shut, &moves)?
+            }
         };
         self.journal.content.patches.remove(index);
         self.journal.save()?;
@@ -236,29 +256,29 @@ impl Target {
         Ok(())
     }
 
-    /// Writes all, with all threads stopped and none inside.
+    /// Writes all, with all threads stopped and none in a place that is shut; some are moved away.
     fn write_all(
         &self,
         writes: &[Written],
         bytes: impl Fn(&Written) -> (&Vec<u8>, &Vec<u8>),
+        shut: &[Range<u64>],
         moves: &[(Avma, Avma)],
     ) -> Result<(Duration, usize, usize), LiveError> {
         let mut inside = Avma(0);
         for _ in 0..MOST_TRIES {
+            // What can be found out before anybody is stopped is.
+            let mapped = if shut.is_empty() { Vec::new() } else { room::mapped(self.pid)? };
             let mut stopped = Stopped::all(self.pid)?;
             let mut to_move = Vec::new();
             let mut stuck = None;
-            for (index, thread) in stopped.threads().iter().enumerate() {
-                let ip = thread.ip();
-                // A thread at the first byte runs the new instruction, whole.
-                let is_inside = writes.iter().any(|write| ip.0 > write.at && ip.0 < write.at + write.new.len() as u64);
-                match moves.iter().find(|(from, _)| *from == ip) {
-                    Some((_, to)) if is_inside => to_move.push((index, *to)),
-                    _ if is_inside => stuck = Some(ip),
-                    _ => {}
+            for (index, thread) in stopped.threads().iter().enumerate().filter(|(_, thread)| is_in(shut, thread.ip().0))
+            {
+                match moves.iter().find(|(from, _)| *from == thread.ip()) {
+                    Some((_, to)) => to_move.push((index, *to)),
+                    None => stuck = Some(thread.ip()),
                 }
             }
-            if let Some(ip) = stuck.or_else(|| self.comes_back(stopped.threads(), writes)) {
+            if let Some(ip) = stuck.or_else(|| self.comes_back(stopped.threads(), shut, &mapped)) {
                 inside = ip;
                 stopped.release();
                 std::thread::sleep(Duration::from_micros(50));
@@ -280,25 +300,48 @@ impl Target {
 
 /// So much of a stack is searched.
 const STACK: usize = 32 << 10;
+/// The kernel saves of a thread for a signal's handler, in a row: where it was, its flags, and its segments, code first.
+const USER_CODE_SEGMENT: u16 = 0x33;
 
 impl Target {
-    /// An address inside bytes that will change, to which a thread will return: from a call, or from the handler of a
-    /// signal that came there. Whatever looks like one counts.
-    fn comes_back(&self, threads: &[StoppedThread], writes: &[Written]) -> Option<Avma> {
+    /// An address inside bytes that will change, to which a thread will return from the handler of a signal that came
+    /// there. (No call returns there.) Whatever looks like what the kernel saves for that counts.
+    fn comes_back(&self, threads: &[StoppedThread], shut: &[Range<u64>], mapped: &[Range<u64>]) -> Option<Avma> {
+        if shut.is_empty() {
+            return None;
+        }
+        let mut room = vec![0; STACK];
         threads.iter().find_map(|thread| {
-            let stack = self.memory.read_some(Avma(thread.registers.rsp), STACK);
-            let words = stack.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
-            let is_inside =
-                |word: &u64| writes.iter().any(|write| *word > write.at && *word < write.at + write.new.len() as u64);
-            words.into_iter().find(is_inside).map(Avma)
+            let top = thread.registers.rsp;
+            // Beyond the end of a stack is that of another thread.
+            let end = mapped.iter().find(|range| range.contains(&top)).map_or(u64::MAX, |range| range.end);
+            let len = usize::try_from(end - top).map_or(STACK, |len| len.min(STACK));
+            let stack = self.memory.read_some(Avma(top), &mut room[..len]);
+            stack.as_chunks::<8>().0.windows(3).find_map(|words| {
+                let [at, _flags, segments] = words else { return None };
+                let (at, code) = (u64::from_le_bytes(*at), u16::from_le_bytes([segments[0], segments[1]]));
+                (code == USER_CODE_SEGMENT && is_in(shut, at)).then_some(Avma(at))
+            })
         })
     }
+}
+
+/// The ranges are in order, and apart.
+fn is_in(ranges: &[Range<u64>], at: u64) -> bool {
+    let after = ranges.partition_point(|range| range.start <= at);
+    after.checked_sub(1).is_some_and(|last| ranges[last].contains(&at))
 }
 
 /// What the journal says of a process, without touching the process.
 pub fn status(pid: u32) -> Result<(Vec<Region>, Vec<Entry>), LiveError> {
     Process::open(pid)?;
-    let content = Journal::read(pid, &start_time(pid)?)?.content;
+    let mut content = Journal::read(pid, &start_time(pid)?)?.content;
+    if let Some(expected) = content.expected
+        && room::is_there(pid, &expected)?
+    {
+        let journal::Expected { start, code, data } = expected;
+        content.regions.push(Region { start, code, data, code_used: 0, data_used: 0 });
+    }
     Ok((content.regions, content.patches))
 }
 
@@ -310,19 +353,4 @@ fn overlap(a: &Entry, b: &Entry) -> bool {
 fn changed(pid: u32, write: &Written, found: &[u8], expected: &[u8]) -> LiveError {
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
     LiveError::Changed { pid, at: Avma(write.at), found: hex(found), expected: hex(expected) }
-}
-
-/// A filter of system calls might kill a process for a call that Lancet makes it make.
-fn refuse_seccomp(pid: u32) -> Result<(), LiveError> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).map_err(|_| LiveError::Ended { pid })?;
-    let mode = status.lines().find_map(|line| line.strip_prefix("Seccomp:")).map_or("0", str::trim);
-    match mode {
-        "0" => Ok(()),
-        mode => {
-            let why = format!(
-                "its system calls are filtered (Seccomp: {mode} in /proc/{pid}/status), and one that Lancet needs might kill it"
-            );
-            Err(LiveError::Refused { pid, why })
-        }
-    }
 }

@@ -7,6 +7,9 @@
 //! A region lies in a gap within reach of a 32-bit distance from the code: below it if possible, since what is above a
 //! program is its heap, which grows. Regions are private memory, so a process that forks gives its child a copy. They are
 //! never unmapped: nobody can know that no thread will return there.
+//!
+//! Where a region will be is written to the journal before the process is asked for it. If Lancet is killed in between,
+//! a later one finds the region there, or nothing.
 
 use std::fs;
 use std::ops::Range;
@@ -16,7 +19,7 @@ use lancet_isa::Avma;
 
 use super::LiveError;
 use super::call::{Call, Caller, SCRATCH_BYTES};
-use super::journal::Region;
+use super::journal::{Expected, Journal, Region};
 use super::memory::Memory;
 use super::threads::{Stopped, StoppedThread};
 use crate::image::{Process, maps};
@@ -46,11 +49,27 @@ pub(super) fn pages(bytes: u64) -> u64 {
     bytes.div_ceil(PAGE) * PAGE
 }
 
-/// Makes a region for `code` and `data` bytes within reach of `near`.
-pub(super) fn make(pid: u32, memory: &Memory, near: Avma, code: u64, data: u64) -> Result<Region, LiveError> {
+/// What a region's mapping is called in /proc/PID/maps, and its file in /proc/PID/fd.
+const NAME: &str = "/memfd:lancet";
+
+/// Makes a region for `code` and `data` bytes within reach of `near`. The journal is not saved with it yet.
+pub(super) fn make<'j>(
+    pid: u32,
+    memory: &Memory,
+    journal: &'j mut Journal,
+    near: Avma,
+    code: u64,
+    data: u64,
+) -> Result<&'j mut Region, LiveError> {
     let (code, data) = (pages(code), pages(data));
-    let len = code + data;
+    let len = code.checked_add(data).filter(|len| *len < REACH).unwrap_or(REACH);
     let no_room = || LiveError::NoRoom { pid, bytes: len, near };
+    let mut expect = |avoid: &[Range<u64>]| {
+        let start = gap(&mapped(pid)?, near, len, avoid).ok_or_else(no_room)?;
+        journal.content.expected = Some(Expected { start, code, data });
+        journal.save().map(|()| start)
+    };
+    let mut free = expect(&[])?;
     let caller = caller(pid, memory)?;
     let call = |number, arguments| caller.call(&Call { number, arguments });
     // A file gives the mapping a name that everybody sees in /proc/PID/maps; its pages stay private to the process.
@@ -59,32 +78,83 @@ pub(super) fn make(pid: u32, memory: &Memory, near: Avma, code: u64, data: u64) 
     let file = file.cast_unsigned();
     check(pid, "it cannot make a memory file", call(SYS_FTRUNCATE, [file, len, 0, 0, 0, 0])?)?;
     let mut avoid = Vec::new();
-    let mut start = None;
-    while start.is_none() && avoid.len() < MOST_TRIES {
-        let free = gap(&mapped(pid)?, near, len, &avoid).ok_or_else(no_room)?;
-        match call(SYS_MMAP, [free, len, PROT_READ_EXEC, MAP_PRIVATE_NOREPLACE, file, 0])? {
-            // Taken since it was looked at.
-            EXISTS => avoid.push(free..free + len),
-            at => {
-                check(pid, "it cannot map memory", at)?;
-                start = Some(at.cast_unsigned());
-            }
+    let mut result = EXISTS;
+    // Taken since it was looked at: again elsewhere.
+    while result == EXISTS && avoid.len() < MOST_TRIES {
+        if !avoid.is_empty() {
+            free = expect(&avoid)?;
         }
+        result = call(SYS_MMAP, [free, len, PROT_READ_EXEC, MAP_PRIVATE_NOREPLACE, file, 0])?;
+        avoid.push(free..free + len);
     }
     call(SYS_CLOSE, [file, 0, 0, 0, 0, 0])?;
-    let start = start.ok_or_else(no_room)?;
+    check(pid, "it cannot map memory", result)?;
+    let start = result.cast_unsigned();
     if data > 0 {
         let protected = call(SYS_MPROTECT, [start + code, data, PROT_READ_WRITE, 0, 0, 0])?;
         check(pid, "its new memory cannot be made writable", protected)?;
     }
-    Ok(Region { start, code, data, code_used: 0, data_used: 0 })
+    journal.content.expected = None;
+    let regions = &mut journal.content.regions;
+    regions.push(Region { start, code, data, code_used: 0, data_used: 0 });
+    let last = regions.len() - 1;
+    Ok(&mut regions[last])
+}
+
+/// Finds out what became of memory that an earlier Lancet asked for, and closes the file that it came from.
+pub(super) fn settle(pid: u32, memory: &Memory, journal: &mut Journal) -> Result<(), LiveError> {
+    let Some(expected) = journal.content.expected else { return Ok(()) };
+    // Changes can be taken back all the same.
+    let Ok(caller) = caller(pid, memory) else { return Ok(()) };
+    for file in leaked_files(pid) {
+        caller.call(&Call { number: SYS_CLOSE, arguments: [file, 0, 0, 0, 0, 0] })?;
+    }
+    if is_there(pid, &expected)? {
+        let Expected { start, code, data } = expected;
+        let protect = Call { number: SYS_MPROTECT, arguments: [start + code, data, PROT_READ_WRITE, 0, 0, 0] };
+        check(pid, "its new memory cannot be made writable", caller.call(&protect)?)?;
+        journal.content.regions.push(Region { start, code, data, code_used: 0, data_used: 0 });
+    }
+    journal.content.expected = None;
+    journal.save()
+}
+
+/// The process has got the memory.
+pub(super) fn is_there(pid: u32, expected: &Expected) -> Result<bool, LiveError> {
+    let text = fs::read(format!("/proc/{pid}/maps")).map_err(|_| LiveError::Ended { pid })?;
+    let list = maps::parse(&String::from_utf8_lossy(&text));
+    Ok(list.iter().any(|mapping| mapping.range.start.0 == expected.start && mapping.name == NAME))
+}
+
+/// Open files of the process that only Lancet can have opened.
+fn leaked_files(pid: u32) -> Vec<u64> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let is_ours = |path: &std::path::Path| fs::read_link(path).is_ok_and(|to| to.to_string_lossy().starts_with(NAME));
+    let ours = entries.filter(|entry| is_ours(&entry.path()));
+    ours.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// A thread that makes calls for Lancet.
 pub(super) fn caller(pid: u32, memory: &Memory) -> Result<Caller<'_>, LiveError> {
+    refuse_seccomp(pid)?;
     let scratch = scratch(pid)?;
     wait_until_unused(pid, scratch)?;
     Caller::new(pid, memory, scratch)
+}
+
+/// A filter of system calls might kill a process for a call that Lancet makes it make.
+fn refuse_seccomp(pid: u32) -> Result<(), LiveError> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).map_err(|_| LiveError::Ended { pid })?;
+    let mode = status.lines().find_map(|line| line.strip_prefix("Seccomp:")).map_or("0", str::trim);
+    match mode {
+        "0" => Ok(()),
+        mode => {
+            let why = format!(
+                "its system calls are filtered (Seccomp: {mode} in /proc/{pid}/status), and one that Lancet needs might kill it"
+            );
+            Err(LiveError::Refused { pid, why })
+        }
+    }
 }
 
 /// A thread may still be on its way through the instructions there if an earlier Lancet was killed.
@@ -110,7 +180,7 @@ pub(super) fn check(pid: u32, what: &str, result: i64) -> Result<(), LiveError> 
     Ok(())
 }
 
-fn mapped(pid: u32) -> Result<Vec<Range<u64>>, LiveError> {
+pub(super) fn mapped(pid: u32) -> Result<Vec<Range<u64>>, LiveError> {
     let text = fs::read(format!("/proc/{pid}/maps")).map_err(|_| LiveError::Ended { pid })?;
     let list = maps::parse(&String::from_utf8_lossy(&text));
     Ok(list.into_iter().map(|mapping| mapping.range.start.0..mapping.range.end.0).collect())

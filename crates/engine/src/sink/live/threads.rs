@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use lancet_isa::Avma;
@@ -155,11 +156,10 @@ pub(super) fn threads_of(pid: u32) -> Result<Vec<u32>, LiveError> {
     Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
 }
 
-/// How many threads a process has that have not ended.
+/// How many threads a process has that have not ended: the folder of threads has a link for each, and two of its own.
 fn count_threads(pid: u32) -> Option<usize> {
-    const AFTER_NAME: usize = 17;
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(") ")?.1.split(' ').nth(AFTER_NAME)?.parse().ok()
+    let folder = fs::metadata(format!("/proc/{pid}/task")).ok()?;
+    usize::try_from(folder.nlink()).ok()?.checked_sub(2)
 }
 
 fn is_dead(pid: u32, tid: u32) -> bool {
