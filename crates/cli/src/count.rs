@@ -27,6 +27,9 @@ pub struct Args {
     /// Count only functions whose name matches this regular expression
     #[arg(long, value_name = "PATTERN")]
     functions: Option<Regex>,
+    /// Where the rounds of a loop without calls are counted
+    #[arg(long, value_name = "WHERE", value_enum, default_value_t)]
+    rounds: rewrite::Where,
     /// Only tell how many instructions were executed
     #[arg(long, conflicts_with_all = ["format", "json", "top"])]
     total: bool,
@@ -36,7 +39,7 @@ pub struct Args {
     #[command(flatten)]
     report: ReportArgs,
     /// Count in a running process instead: what follows are functions of it, all of one object
-    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["libs", "functions", "total", "explain"])]
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["libs", "functions", "rounds", "total", "explain"])]
     pid: Option<u32>,
     /// With --pid, count for so long
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds, requires = "pid")]
@@ -106,7 +109,7 @@ pub fn run(args: &Args, color: WhenColor) -> anyhow::Result<ExitCode> {
         // Whatever is wrong with it will be told below.
         drop(explained);
     }
-    let options = Options { wanted: &wanted, wanted_name: pattern, libraries: args.libs };
+    let options = Options { wanted: &wanted, wanted_name: pattern, libraries: args.libs, rounds: args.rounds.rounds() };
     let prepared = match Prepared::new(&program, &options) {
         Ok(prepared) => prepared,
         Err(reason) => {

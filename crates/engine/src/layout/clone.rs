@@ -53,6 +53,8 @@ pub(super) struct Around<'a> {
     /// Must a thread or process be noticed at the system call that makes it? The C library is part of the program, and
     /// calls of its own are not seen to be what they are.
     pub sees_system_calls: bool,
+    /// See [`Frame::traced`](super::Frame::traced).
+    pub traced: bool,
 }
 
 impl Around<'_> {
@@ -607,7 +609,7 @@ impl Maker<'_> {
     fn count(&mut self, counter: CounterId, free: Free) {
         let place = self.place(counter);
         let edit = self.around.edit;
-        self.piece.code_with_fields(Dest::Counter(counter), |out, fields| edit.count(place, free, out, fields));
+        self.piece.count(counter, self.around.traced, |out, fields| edit.count(place, free, out, fields));
     }
 
     /// A loop that the compiler aligned.
@@ -713,6 +715,7 @@ impl FuncClone {
             new_end: at + u64::from(piece.code.len()),
             spans: piece.code.spans(at, piece.old.start),
             asides: piece.code.asides(at, piece.old.start),
+            counted: piece.code.counted(at),
         }
     }
 }

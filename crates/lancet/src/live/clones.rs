@@ -62,7 +62,8 @@ impl Live {
         let is_wanted = |id: FuncId| functions.iter().any(|found| found.id == id);
         let survey = Survey::of(&object.program, edit, &is_wanted);
         let stated = |at: Avma| Svma(at.0.wrapping_sub(object.bias));
-        let frame = Frame { survey: &survey, at: stated(code), keep: None, counters: Some(stated(counters)) };
+        let frame =
+            Frame { survey: &survey, at: stated(code), keep: None, counters: Some(stated(counters)), traced: false };
         layout::lay_out(&object.program, edit, plan, &frame).map_err(|cause| Error::Layout { name: name(), cause })
     }
 

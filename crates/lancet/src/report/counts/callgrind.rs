@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use lancet_engine::program::{Func, FuncId};
 
 use crate::names;
-use crate::tools::count::{Counted, Counts};
+use crate::tools::count::{Counted, Counts, Slot};
 
 pub fn write(objects: &[Counted], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "# callgrind format\nversion: 1\ncreator: lancet {}", env!("CARGO_PKG_VERSION"))?;
@@ -36,8 +36,9 @@ fn write_function(counted: &Counted, id: FuncId, counts: &Counts, out: &mut dyn 
     let home = image.source_line(func.entry).map_or(UNKNOWN, |source| source.file);
     writeln!(out, "\nfl={home}\nfn={}", names::of_function(program, func))?;
     let mut file = home;
-    for (block, count) in func.blocks.iter().zip(&counts.blocks).filter(|(_, count)| **count > 0) {
-        for insn in program.insns(block) {
+    for id in func.block_ids().filter(|id| counts.of(Slot::Block(*id)) > 0) {
+        for (i, insn) in program.insns(func.block(id)).into_iter().enumerate() {
+            let count = counts.runs(id, i as u32);
             let source = image.source_line(insn.at);
             // An instruction without a line stays with the one before it.
             let of_insn = source.map_or(file, |source| source.file);
