@@ -66,6 +66,11 @@ impl Jumps {
         self.tables.iter().any(|table| table.jump == jump) || self.labels.iter().any(|(from, _)| *from == jump)
     }
 
+    /// The leaders of all blocks that were looked at.
+    pub(super) fn seen_leaders(&self) -> impl Iterator<Item = u32> {
+        self.followed.values().flat_map(|followed| followed.seen.iter().map(|seen| seen.leader))
+    }
+
     pub(super) fn is_pointer(&self, jump: Svma) -> bool {
         self.pointers.contains(&jump)
     }

@@ -9,6 +9,7 @@
 //! Streams of instructions may overlap (`lock` prefixes that are jumped over): blocks are followed from their
 //! leader, so each stream has its own.
 
+use std::cell::OnceCell;
 use std::ops::{ControlFlow, Range};
 
 use lancet_isa::{Effects, Flow, Insn, Isa, Svma, Target};
@@ -35,6 +36,11 @@ pub(super) struct RegionCfg {
     pub(super) labels: Vec<(Svma, Svma)>,
     /// The last instruction of a hardware loop, and the first. Nested loops may end together.
     pub(super) repeats: Vec<(Svma, Svma)>,
+    /// The blocks through which indirect jumps were followed backwards, sorted: another way into one of them may lead to
+    /// other tables.
+    pub(super) followed: Vec<Svma>,
+    /// Where an instruction of a block mentions an address of the image, and the address; sorted.
+    pub(super) mentions: Vec<(Svma, Svma)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -97,16 +103,15 @@ impl RegionCfg {
         }
     }
 
-    /// Makes a block start at an instruction in the middle of one; `false` if there is none, or if the jumps of the
-    /// region must be looked at again because control may now come to them another way.
+    /// Makes a block start at an instruction in the middle of one; `false` if there is none. Where the indirect jumps
+    /// go does not change: they are followed backwards from block to block, not from entries.
     pub(super) fn split(&mut self, image: &Image, at: Svma) -> bool {
-        let indirect = |block: &RegionBlock| matches!(block.end, End::Tables | End::Pointer | End::Unresolved);
         let Some(i) = self.blocks.partition_point(|block| block.start <= at).checked_sub(1) else { return false };
         let block = &self.blocks[i];
         let code = image.bytes(block.start, u64::from(block.len)).unwrap_or(&[]);
         // Where streams of instructions overlap, another block may have to be cut too.
         let overlapped = self.blocks[..i].iter().any(|block| block.end_address() > at);
-        if at >= block.end_address() || overlapped || self.blocks.iter().any(indirect) {
+        if at >= block.end_address() || overlapped {
             return false;
         }
         let mut head = RegionBlock { len: 0, insns: 0, effects: Effects::default(), end: End::Fall(at), ..*block };
@@ -123,6 +128,11 @@ impl RegionCfg {
             ControlFlow::Continue(())
         });
         if on_boundary {
+            if self.followed.binary_search(&head.start).is_ok()
+                && let Err(place) = self.followed.binary_search(&at)
+            {
+                self.followed.insert(place, at);
+            }
             self.blocks[i] = head;
             self.blocks.insert(i + 1, tail);
         }
@@ -191,18 +201,30 @@ impl RegionCfg {
 #[derive(Default)]
 pub(super) struct Scratch {
     insns: Vec<Insn>,
+    /// By where they stand in `insns`.
+    runs: Vec<Run>,
+    has_indirect_jump: bool,
     /// Index + 1 into `insns` of the instruction that starts at this offset.
     at_offset: Vec<u32>,
     leaders: Vec<u32>,
     /// For each offset: is it a leader? One more than its place among the leaders, once they are [sorted](Builder::sort_leaders).
     leader_at: Vec<u32>,
     work: Vec<u32>,
-    /// How many of `insns` were asked for the [data](Builder::see_data) that they mention.
-    seen_data_of: usize,
     hardware_loops: Vec<(Svma, Svma)>,
     /// The blocks as they are so far, for the analysis of indirect jumps: where each stands in `insns`.
     blocks: Vec<Range<usize>>,
     preds: Predecessors,
+}
+
+/// Instructions that were decoded one behind the other.
+#[derive(Clone, Copy)]
+struct Run {
+    first: usize,
+    /// In `insns`, and as an offset.
+    end: usize,
+    end_offset: u32,
+    /// Control goes on at the end, in what was decoded before.
+    rejoins: bool,
 }
 
 pub(super) struct Surroundings<'a> {
@@ -228,7 +250,7 @@ pub(super) fn analyse(around: &Surroundings<'_>, spec: &RegionSpec<'_>, scratch:
         base += len + GAP;
     }
     scratch.begin(base);
-    let mut region = Builder { around, isa: around.image.isa(), slices, stops: Vec::new(), scratch };
+    let mut region = Builder { around, isa: around.image.isa(), slices, data: OnceCell::new(), scratch };
     let mut jumps = region.follow(spec);
     // Code behind one table may use the next, which shows how long the first is. What was read past its end is forgotten.
     for _ in 0..MAX_RESTARTS {
@@ -241,6 +263,15 @@ pub(super) fn analyse(around: &Surroundings<'_>, spec: &RegionSpec<'_>, scratch:
     let cfg = region.finish(jumps);
     region.clear();
     cfg
+}
+
+/// Adds what an instruction mentions, if it is in the image.
+pub(super) fn note_mentions(image: &Image, insn: &Insn, mentions: &mut Vec<(Svma, Svma)>) {
+    for to in insn.mentions.iter() {
+        if image.bytes(to, 1).is_some() {
+            mentions.push((insn.at, to));
+        }
+    }
 }
 
 fn is_indirect_jump(insn: &Insn) -> bool {
@@ -284,8 +315,8 @@ struct Builder<'a, 's> {
     around: &'a Surroundings<'a>,
     isa: &'static dyn Isa,
     slices: Vec<Slice<'a>>,
-    /// Data that the region's own code mentions, sorted: where other things than a table begin.
-    stops: Vec<Svma>,
+    /// See [`Builder::data`].
+    data: OnceCell<Vec<Svma>>,
     scratch: &'s mut Scratch,
 }
 
@@ -299,11 +330,8 @@ impl<'a> Builder<'a, '_> {
         let mut again = true;
         loop {
             self.decode_all();
-            if !self.has_indirect_jump() {
+            if !self.scratch.has_indirect_jump {
                 return jumps;
-            }
-            if self.stops.is_empty() {
-                self.see_data();
             }
             match self.resolve_indirect(&mut jumps, again) {
                 Progress::Nothing if again => return jumps,
@@ -319,32 +347,25 @@ impl<'a> Builder<'a, '_> {
         if open.peek().is_none() {
             return false;
         }
-        self.see_data();
-        open.any(|table| first_behind(&self.stops, table.at).is_some_and(|stop| stop < table.end()))
+        let data = self.find_data();
+        let past = open.any(|table| first_behind(&data, table.at).is_some_and(|stop| stop < table.end()));
+        self.data = OnceCell::from(data);
+        past
     }
 
-    /// Adds what the instructions mention that were decoded since the last time.
-    fn see_data(&mut self) {
-        let mut found = std::mem::take(&mut self.stops);
-        let new = &self.scratch.insns[self.scratch.seen_data_of..];
-        // Instructions were decoded in runs.
-        for run in new.chunk_by(|insn, next| insn.end() == next.at) {
-            let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
-            let code = self.around.image.bytes(first.at, last.end() - first.at).unwrap_or(&[]);
-            self.isa.address_constants(code, first.at, &mut |at| {
-                if self.offset(at).is_none() && self.around.image.bytes(at, 1).is_some() {
-                    found.push(at);
-                }
-            });
-        }
+    /// Data that the region's own code mentions, sorted: where other things than a table begin. Only tables of unknown
+    /// size ask for it.
+    fn data(&self) -> &[Svma] {
+        self.data.get_or_init(|| self.find_data())
+    }
+
+    fn find_data(&self) -> Vec<Svma> {
+        let mentioned = self.scratch.insns.iter().flat_map(|insn| insn.mentions.iter());
+        let mut found: Vec<Svma> =
+            mentioned.filter(|at| self.offset(*at).is_none() && self.around.image.bytes(*at, 1).is_some()).collect();
         found.sort_unstable();
         found.dedup();
-        self.stops = found;
-        self.scratch.seen_data_of = self.scratch.insns.len();
-    }
-
-    fn has_indirect_jump(&self) -> bool {
-        self.scratch.insns.iter().any(is_indirect_jump)
+        found
     }
 
     /// Leaves the large buffers zeroed, at a cost in proportion to what was used of them.
@@ -361,7 +382,8 @@ impl<'a> Builder<'a, '_> {
             }
         }
         self.scratch.insns.clear();
-        self.scratch.seen_data_of = 0;
+        self.scratch.runs.clear();
+        self.scratch.has_indirect_jump = false;
         for leader in self.scratch.leaders.drain(..) {
             self.scratch.leader_at[leader as usize] = 0;
         }
@@ -396,11 +418,13 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
+    /// The place in `insns` of the instruction at an offset.
+    fn index_at(&self, offset: u32) -> Option<usize> {
+        (*self.scratch.at_offset.get(offset as usize)? as usize).checked_sub(1)
+    }
+
     fn insn_at(&self, offset: u32) -> Option<&Insn> {
-        match self.scratch.at_offset.get(offset as usize)? {
-            0 => None,
-            i => self.scratch.insns.get(*i as usize - 1),
-        }
+        self.scratch.insns.get(self.index_at(offset)?)
     }
 
     fn decode_all(&mut self) {
@@ -428,11 +452,14 @@ impl<'a> Builder<'a, '_> {
         let Slice { start, base, code } = self.slice(from);
         let at = self.address(from);
         let isa = self.isa;
+        let first = self.scratch.insns.len();
+        let mut rejoins = false;
         // What fails to decode is found again, as a gap behind the last instruction, when blocks are built.
         let _ = isa.decode(&code[(from - base) as usize..], at, &mut |insn| {
             let scratch = &mut *self.scratch;
             let slot = &mut scratch.at_offset[base as usize + (insn.at - start) as usize];
             if *slot != 0 {
+                rejoins = true;
                 return ControlFlow::Break(());
             }
             scratch.insns.push(*insn);
@@ -444,6 +471,7 @@ impl<'a> Builder<'a, '_> {
                     scratch.hardware_loops.push((first, last));
                     self.add_leader(first);
                 }
+                Flow::Jump(Target::Computed) => scratch.has_indirect_jump = true,
                 Flow::Jump(_) | Flow::Call(_) | Flow::Return | Flow::Stop => {}
             }
             let goes_on = match insn.flow {
@@ -456,6 +484,10 @@ impl<'a> Builder<'a, '_> {
             self.add_leader(insn.end());
             ControlFlow::Continue(())
         });
+        if let Some(last) = self.scratch.insns[first..].last() {
+            let end_offset = base + (last.end() - start) as u32;
+            self.scratch.runs.push(Run { first, end: self.scratch.insns.len(), end_offset, rejoins });
+        }
     }
 
     fn sort_leaders(&mut self) {
@@ -470,17 +502,26 @@ impl<'a> Builder<'a, '_> {
         (self.scratch.leader_at[self.offset(at)? as usize] as usize).checked_sub(1)
     }
 
-    /// Where the instructions of the block at a leader stand. They are copied to the end if they stand apart, which is
-    /// so where streams overlap.
-    fn block_insns(&mut self, leader: u32) -> Range<usize> {
+    /// Where the instructions of the block at a leader stand. Behind whatever ends a block a leader stands, or the run
+    /// ends: so it reaches to the next leader, or to the end of its run.
+    fn block_insns(&mut self, leader: usize) -> Range<usize> {
+        let scratch = &*self.scratch;
+        let Some(first) = self.index_at(scratch.leaders[leader]) else { return 0..0 };
+        let run = scratch.runs[scratch.runs.partition_point(|run| run.first <= first) - 1];
+        let next = scratch.leaders.get(leader + 1).copied().filter(|next| *next < run.end_offset);
+        match next.map(|next| self.index_at(next)) {
+            Some(Some(next)) if next > first && next < run.end => first..next,
+            None if !run.rejoins => first..run.end,
+            _ => self.scattered_insns(scratch.leaders[leader], first),
+        }
+    }
+
+    /// The same where streams overlap. Instructions that stand apart are copied to the end.
+    fn scattered_insns(&mut self, leader: u32, first: usize) -> Range<usize> {
         let mut at = leader;
-        let first = match self.scratch.at_offset[leader as usize] {
-            0 => return 0..0,
-            i => i as usize - 1,
-        };
         let mut end = first;
         let mut copied = None;
-        while let Some(i) = self.scratch.at_offset.get(at as usize).and_then(|i| (*i as usize).checked_sub(1)) {
+        while let Some(i) = self.index_at(at) {
             let insn = self.scratch.insns[i];
             if i != end && copied.is_none() {
                 copied = Some(self.scratch.insns.len());
@@ -516,7 +557,7 @@ impl<'a> Builder<'a, '_> {
         self.sort_leaders();
         self.scratch.blocks.clear();
         for i in 0..self.scratch.leaders.len() {
-            let insns = self.block_insns(self.scratch.leaders[i]);
+            let insns = self.block_insns(i);
             self.scratch.blocks.push(insns);
         }
         let mut preds = std::mem::take(&mut self.scratch.preds);
@@ -534,7 +575,8 @@ impl<'a> Builder<'a, '_> {
             blocks: &self.scratch.blocks,
             leaders: &self.scratch.leaders,
             preds: &preds,
-            stops: [self.around.stops, &self.stops],
+            stops: self.around.stops,
+            data_behind: &|at| first_behind(self.data(), at),
         };
         let is_target = |at: Svma, in_bounds: bool| match self.offset(at) {
             Some(offset) => !self.is_inside_insn(offset),
@@ -621,23 +663,30 @@ impl<'a> Builder<'a, '_> {
     fn finish(&mut self, jumps: Jumps) -> RegionCfg {
         self.scratch.leaders.sort_unstable();
         let mut blocks = Vec::with_capacity(self.scratch.leaders.len());
-        for i in 0..self.scratch.leaders.len() {
-            let leader = self.scratch.leaders[i];
-            if let Some(block) = self.build(leader, &jumps) {
+        let mut mentions = Vec::new();
+        for leader in &self.scratch.leaders {
+            if let Some(block) = self.build(*leader, &jumps, &mut mentions) {
                 blocks.push(block);
             }
         }
+        // Streams of instructions may overlap.
+        mentions.sort_unstable();
+        mentions.dedup();
+        mentions.shrink_to_fit();
         // Offsets follow the order of the parts, which is not that of addresses.
         blocks.sort_by_key(|block| block.start);
         let mut repeats: Vec<(Svma, Svma)> =
             self.scratch.hardware_loops.iter().map(|(first, last)| (*last, *first)).collect();
         repeats.sort_unstable();
         repeats.dedup();
-        RegionCfg { blocks, tables: jumps.tables, labels: jumps.labels, repeats }
+        let mut followed: Vec<Svma> = jumps.seen_leaders().map(|leader| self.address(leader)).collect();
+        followed.sort_unstable();
+        followed.dedup();
+        RegionCfg { blocks, tables: jumps.tables, labels: jumps.labels, repeats, followed, mentions }
     }
 
     /// The block at a leader; `None` if nothing decodes there.
-    fn build(&self, leader: u32, jumps: &Jumps) -> Option<RegionBlock> {
+    fn build(&self, leader: u32, jumps: &Jumps, mentions: &mut Vec<(Svma, Svma)>) -> Option<RegionBlock> {
         let mut effects = Effects::default();
         let mut count = 0;
         let mut at = leader;
@@ -648,6 +697,7 @@ impl<'a> Builder<'a, '_> {
                 break if self.offset(here).is_some() { End::Bad(here) } else { End::Fall(here) };
             };
             effects = effects.then(insn.effects);
+            note_mentions(self.around.image, insn, mentions);
             count += 1;
             at += u32::from(insn.len);
             last = Some(insn);
