@@ -6,6 +6,7 @@
 
 mod accuracy;
 mod bench;
+mod exact;
 mod fuzz;
 mod measure;
 mod packages;
@@ -40,6 +41,8 @@ enum Command {
     Torture(torture::Options),
     /// Fuzz the image reader and the analysis
     Fuzz(fuzz::Options),
+    /// Compare the counts of the benchmark's programs with callgrind's, instruction by instruction
+    Exact(exact::Options),
     /// Rewrite every program of /usr/bin with full counting, and compare what it does with the original
     Sweep(sweep::Options),
     /// All of CI: the same as test
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Command::Bench(options) => bench::run(&options),
         Command::Torture(options) => torture::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
+        Command::Exact(options) => exact::run(&options),
         Command::Sweep(options) => sweep::run(&options),
         Command::Measure(options) => measure::run(&options),
         Command::Ci => test::run(),

@@ -2,13 +2,14 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, ExitStatus};
 use std::time::Duration;
 
 use clap::Parser;
 use lancet::counting::{Options, Prepared};
+use lancet::tools::count::Counted;
 use regex::Regex;
 
 use crate::child;
@@ -27,6 +28,9 @@ pub struct Args {
     /// Count only functions whose name matches this regular expression
     #[arg(long, value_name = "PATTERN")]
     functions: Option<Regex>,
+    /// Where the rounds of a loop without calls are counted
+    #[arg(long, value_name = "WHERE", value_enum, default_value_t)]
+    rounds: rewrite::Where,
     /// Only tell how many instructions were executed
     #[arg(long, conflicts_with_all = ["format", "json", "top"])]
     total: bool,
@@ -36,7 +40,7 @@ pub struct Args {
     #[command(flatten)]
     report: ReportArgs,
     /// Count in a running process instead: what follows are functions of it, all of one object
-    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["libs", "functions", "total", "explain"])]
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["libs", "functions", "rounds", "total", "explain"])]
     pid: Option<u32>,
     /// With --pid, count for so long
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds, requires = "pid")]
@@ -106,7 +110,7 @@ pub fn run(args: &Args, color: WhenColor) -> anyhow::Result<ExitCode> {
         // Whatever is wrong with it will be told below.
         drop(explained);
     }
-    let options = Options { wanted: &wanted, wanted_name: pattern, libraries: args.libs };
+    let options = Options { wanted: &wanted, wanted_name: pattern, libraries: args.libs, rounds: args.rounds.rounds() };
     let prepared = match Prepared::new(&program, &options) {
         Ok(prepared) => prepared,
         Err(reason) => {
@@ -124,7 +128,7 @@ pub fn run(args: &Args, color: WhenColor) -> anyhow::Result<ExitCode> {
         Ok(status) => status,
         Err(error) => return Ok(not_runnable(&program, &error)),
     };
-    if let Err(error) = report(args, &prepared, color) {
+    if let Err(error) = report(args, &prepared, status, color) {
         eprintln!("lancet: {error:#}");
     }
     // A signal ends this process at once, and nothing would be tidied up.
@@ -137,14 +141,26 @@ fn not_runnable(program: &Path, error: &io::Error) -> ExitCode {
     ExitCode::from(child::NOT_RUNNABLE)
 }
 
-fn report(args: &Args, prepared: &Prepared, color: WhenColor) -> anyhow::Result<()> {
+/// What cannot be known of a program that a signal ended: it had no handler, or one that let it come to this.
+fn doubt(status: ExitStatus, objects: &[Counted]) -> Option<String> {
+    let signal = status.signal()?;
+    let name = nix::sys::signal::Signal::try_from(signal).map_or(String::new(), |signal| format!(" ({signal})"));
+    let threads = objects.iter().map(|counted| counted.shards).max().unwrap_or(1);
+    let which = match threads {
+        1 => "the function that ran last".to_owned(),
+        threads => format!("the functions that ran last in {threads} threads and processes"),
+    };
+    Some(format!("ended by signal {signal}{name}: {which} may be off by one, where it was in the middle of a block"))
+}
+
+fn report(args: &Args, prepared: &Prepared, status: ExitStatus, color: WhenColor) -> anyhow::Result<()> {
     let objects = prepared.counted()?;
     let stderr = io::stderr();
     let text = text_for(&stderr, color);
     let mut out = BufWriter::new(stderr.lock());
     match args.total {
         true => args.report.write_total(&objects, &mut out)?,
-        false => args.report.write(&objects, &mut out, &text)?,
+        false => args.report.write(&objects, doubt(status, &objects), &mut out, &text)?,
     }
     Ok(out.flush()?)
 }

@@ -45,9 +45,20 @@ impl ReportArgs {
         self.json
     }
 
-    /// Writes to `out`, unless a file was asked for.
-    pub fn write(&self, objects: &[Counted], out: &mut dyn Write, text: &Text) -> anyhow::Result<()> {
-        self.to_place(out, text, |out, text| self.render(objects, out, text))
+    /// Writes to `out`, unless a file was asked for. A doubt stands in front of a text.
+    pub fn write(
+        &self,
+        objects: &[Counted],
+        doubt: Option<String>,
+        out: &mut dyn Write,
+        text: &Text,
+    ) -> anyhow::Result<()> {
+        self.to_place(out, text, |out, text| {
+            if let Some(doubt) = doubt.filter(|_| self.format == Format::Text && !self.json) {
+                writeln!(out, "{doubt}")?;
+            }
+            self.render(objects, out, text)
+        })
     }
 
     /// Only how many instructions were executed.

@@ -32,5 +32,5 @@ Examples:
 
 pub fn run(args: Args, output: &mut Output) -> anyhow::Result<()> {
     let objects = Counted::open_all(&args.counts, args.program.as_deref(), args.original.as_deref())?;
-    args.report.write(&objects, &mut output.out, &output.text)
+    args.report.write(&objects, None, &mut output.out, &output.text)
 }

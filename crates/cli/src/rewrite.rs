@@ -71,7 +71,7 @@ enum Threads {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-enum Where {
+pub enum Where {
     /// In memory, each as it happens: nothing is lost when the process is killed
     #[default]
     Memory,
@@ -82,7 +82,7 @@ enum Where {
 }
 
 impl Where {
-    fn rounds(self) -> Rounds {
+    pub fn rounds(self) -> Rounds {
         match self {
             Where::Memory => Rounds::Memory,
             Where::Induction => Rounds::Induction,

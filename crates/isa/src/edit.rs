@@ -77,6 +77,25 @@ pub enum Counter {
     PerThread(u32),
 }
 
+/// What a gate looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GateKind {
+    /// A thread that has no shard of its own.
+    pub threads: bool,
+    /// A call by the kernel, of a signal's handler.
+    pub signals: bool,
+}
+
+/// What a gate refers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GateDest {
+    Target,
+    /// Of the run-time code.
+    State,
+    NewThread,
+    Signal,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{from} cannot reach {to}")]
 pub struct OutOfReach {
@@ -110,8 +129,9 @@ pub trait Edit: Send + Sync {
 
     fn jump(&self, reach: Reach, out: &mut Vec<u8>) -> Field;
 
-    /// Adds one to a 64-bit counter. `fields` gets those for a shared counter's address.
-    fn count(&self, counter: Counter, free: Free, out: &mut Vec<u8>, fields: &mut Vec<Field>);
+    /// Adds one to a 64-bit counter. `fields` gets those for a shared counter's address. Returns how long `out` was when the
+    /// instruction was in it that counts.
+    fn count(&self, counter: Counter, free: Free, out: &mut Vec<u8>, fields: &mut Vec<Field>) -> usize;
 
     /// Gives a register the value of another, or zero.
     fn set(&self, reg: Reg, from: Option<Reg>, out: &mut Vec<u8>);
@@ -161,9 +181,8 @@ pub trait Edit: Send + Sync {
     /// Registers and flags that a gate changes.
     fn gate_changes(&self) -> RegSet;
 
-    /// Goes on to a target; first to the run-time code if the thread has no shard of its own. Returns the fields for
-    /// the run-time code's state, for the target (twice), and for the run-time code.
-    fn gate(&self, out: &mut Vec<u8>) -> [Field; 4];
+    /// Goes on to a target; first to the run-time code if a gate of this kind must.
+    fn gate(&self, kind: GateKind, out: &mut Vec<u8>) -> Vec<(Field, GateDest)>;
 
     /// The code that keeps counters in a file. Its length depends on nothing but the kind of start-up.
     fn run_time(&self, places: &RunTimePlaces) -> Result<RunTime, EncodeError>;

@@ -21,8 +21,15 @@
 //! offsets in every thread. Memory that nobody reads stands at the window itself, for a thread without a shard. Threads
 //! get their shard at a *gate*: every way into edited code from elsewhere leads through one. It compares the thread
 //! with the one whose shard it has; a new thread starts with its creator's.
+//!
+//! A signal's handler may never return to where the thread was interrupted. In a program that can have handlers a gate
+//! therefore also tells whether the kernel called, by what only the kernel puts on the stack. Where the thread was
+//! interrupted is then noted among the counters, in a table of [`CUT_CELLS`] cells: a distance from the start of this code,
+//! and how often control was taken away there and has not come back. What finds no cell is counted in the last one,
+//! whose distance stays 0.
 
 use crate::addr::Svma;
+use crate::edit::Field;
 
 /// Where counters of threads seem to be: below 2 GiB, so that one offset reaches them.
 pub const WINDOW: u32 = 0x7000_0000;
@@ -30,6 +37,11 @@ pub const WINDOW: u32 = 0x7000_0000;
 pub const WINDOW_LEN: u64 = 0x0f00_0000;
 /// In a shard: what identifies the thread that has it.
 pub const SHARD_THREAD: u32 = 24;
+
+/// The cells for places where control was taken away.
+pub const CUT_CELLS: u32 = 64;
+/// Each has so many numbers.
+pub const CUT_NUMBERS: u32 = 2;
 
 /// Bytes of a counts file in front of the first shard.
 pub const HEADER_LEN: u64 = 4096;
@@ -70,6 +82,8 @@ pub struct RunTimePlaces {
     /// A multiple of the page size.
     pub shard_len: u64,
     pub start_up: StartUp,
+    /// Where in a shard the table of cuts is, if there is one.
+    pub cuts: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,4 +102,18 @@ pub struct RunTime {
     pub forked: Svma,
     /// Gates lead here: see [`Edit::gate`](crate::edit::Edit::gate).
     pub new_thread: Svma,
+    /// With a table of cuts.
+    pub signals: Option<SignalCode>,
+}
+
+/// What notes where handlers interrupt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignalCode {
+    /// Gates lead here.
+    pub entry: Svma,
+    /// In the code: to be filled with the end of all new code.
+    pub text_end: Field,
+    /// From a call of a handler on, so far the frame is this large.
+    pub frame: (Svma, Svma),
+    pub frame_len: u8,
 }

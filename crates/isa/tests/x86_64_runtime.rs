@@ -14,7 +14,16 @@ fn its_length_does_not_depend_on_its_place() {
         let made = |at: u64, data: u64| {
             let (header, path, state) = (Svma(data), Svma(data + 0x1000), Svma(data + 0x1800));
             let shard = Shard::At(Svma(data + 0x2000));
-            let places = RunTimePlaces { at: Svma(at), header, path, state, shard, shard_len: 1 << 16, start_up };
+            let places = RunTimePlaces {
+                at: Svma(at),
+                header,
+                path,
+                state,
+                shard,
+                shard_len: 1 << 16,
+                start_up,
+                cuts: Some(64),
+            };
             edit.run_time(&places).expect("it can be encoded")
         };
         let (near, far) = (made(0x5000, 0x10_5000), made(0x4000_0000, 0x6123_4000));

@@ -8,14 +8,15 @@ use std::sync::Arc;
 use lancet_engine::image::{Image, Kind};
 pub use lancet_engine::layout::Sharing;
 use lancet_engine::layout::{self, Arrivals, Frame, Keep, Layout, Survey};
-use lancet_engine::plan::Plan;
+use lancet_engine::plan::{CounterId, Plan};
 use lancet_engine::program::{FuncId, Program};
 use lancet_engine::sink::elf_writer::{self, Hook};
+use lancet_isa::Svma;
 use lancet_isa::edit::Edit;
 use lancet_isa::runtime::StartUp;
 
 use crate::Error;
-use crate::tools::count::{self, Counted, Notes, Original, Rounds, file};
+use crate::tools::count::{self, Counted, Manner, Notes, Original, Rounds, file};
 
 /// A program that is ready to be edited.
 pub struct Editor {
@@ -80,7 +81,7 @@ impl Editor {
         for id in self.survey.edited() {
             plan.edit(id);
         }
-        let layout = self.lay_out(&plan, None)?;
+        let layout = self.lay_out(&plan, None, false)?;
         self.write(&layout, out)
     }
 
@@ -94,38 +95,60 @@ impl Editor {
             return Err(Error::OtherProfile { program, profiled });
         }
         let made = count::instrument(&self.program, &self.survey, options.profile, options.rounds);
-        let notes = Notes { original: Original::of(image), funcs: made.funcs }.to_bytes();
-        self.write_keeping(out, &made.plan, &notes, options)
+        let sharing = options.sharing.unwrap_or_else(|| sharing(image));
+        let rounds = if made.holds { options.rounds } else { Rounds::Memory };
+        let manner = Manner { sharing, rounds, cuts: made.cuts.is_some() };
+        let notes = Notes { original: Original::of(image), manner, funcs: made.funcs }.to_bytes();
+        self.write_keeping(out, &made.plan, made.cuts, sharing, &notes, options.counts)
+    }
+
+    /// The editor that notes were made by.
+    pub(crate) fn of_notes(program: Program, notes: &Notes) -> Result<Editor, Error> {
+        let is_noted = |at: Svma| notes.funcs.binary_search_by_key(&at, |noted| noted.entry).is_ok();
+        Editor::new(program, &|program, id| is_noted(program.func(id).entry))
+    }
+
+    /// What [`write_counting`](Editor::write_counting) laid out when it made these notes, traced.
+    pub(crate) fn trace(&self, notes: &Notes) -> Result<Layout, Error> {
+        let image = self.program.image();
+        let made = count::noted_plan(&self.program, notes);
+        let Manner { sharing, .. } = notes.manner;
+        let keep = Keep { start_up: start_up(image)?, header: &[], path: &[], notes: &[], sharing, cuts: made.cuts };
+        self.lay_out(&made.plan, Some(keep), true)
     }
 
     /// What a tool of one's own planned.
     pub fn write_plan(&self, out: &Path, plan: &Plan) -> Result<(), Error> {
-        self.write_keeping(out, plan, &[], &CountOptions::default())
+        self.write_keeping(out, plan, None, sharing(self.program.image()), &[], None)
     }
 
-    fn write_keeping(&self, out: &Path, plan: &Plan, notes: &[u8], options: &CountOptions<'_>) -> Result<(), Error> {
-        let image = self.program.image();
+    fn write_keeping(
+        &self,
+        out: &Path,
+        plan: &Plan,
+        cuts: Option<CounterId>,
+        sharing: Sharing,
+        notes: &[u8],
+        counts: Option<&str>,
+    ) -> Result<(), Error> {
         let counters = plan.counters();
         let shard_len = layout::shard_len(counters);
         let program = std::path::absolute(out).unwrap_or_else(|_| out.to_owned());
-        let header = file::header(&program, u64::from(counters), shard_len, file::fingerprint(notes));
-        let path = match options.counts {
+        let first_cut = cuts.map_or(0, |first| first.0);
+        let header = file::header(&program, u64::from(counters), first_cut, shard_len, file::fingerprint(notes));
+        let path = match counts {
             Some(path) => path.as_bytes().to_vec(),
             None => default_counts(out).into_os_string().into_encoded_bytes(),
         };
-        let start_up = match elf_writer::hook(image)? {
-            Hook::Entry { old } => StartUp::Program { old },
-            Hook::Init { old } => StartUp::Library { old },
-        };
-        let sharing = options.sharing.unwrap_or_else(|| sharing(image));
-        let keep = Keep { start_up, header: &header, path: &path, notes, sharing };
-        let layout = self.lay_out(plan, Some(keep))?;
+        let start_up = start_up(self.program.image())?;
+        let keep = Keep { start_up, header: &header, path: &path, notes, sharing, cuts };
+        let layout = self.lay_out(plan, Some(keep), false)?;
         self.write(&layout, out)
     }
 
-    fn lay_out(&self, plan: &Plan, keep: Option<Keep<'_>>) -> Result<Layout, Error> {
+    fn lay_out(&self, plan: &Plan, keep: Option<Keep<'_>>, traced: bool) -> Result<Layout, Error> {
         let at = elf_writer::first_free(self.program.image())?;
-        let frame = Frame { survey: &self.survey, at, keep, counters: None, old_returns: None };
+        let frame = Frame { survey: &self.survey, at, keep, counters: None, old_returns: None, traced };
         let name = || self.program.image().name().to_owned();
         layout::lay_out(&self.program, self.edit, plan, &frame).map_err(|cause| Error::Layout { name: name(), cause })
     }
@@ -134,6 +157,13 @@ impl Editor {
         elf_writer::write(self.program.image(), &layout.patch, out)?;
         Ok(())
     }
+}
+
+fn start_up(image: &Image) -> Result<StartUp, Error> {
+    Ok(match elf_writer::hook(image)? {
+        Hook::Entry { old } => StartUp::Program { old },
+        Hook::Init { old } => StartUp::Library { old },
+    })
 }
 
 /// How counters are shared by default, so that counts are exact. A static program cannot be asked whether there are

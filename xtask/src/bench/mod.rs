@@ -9,7 +9,7 @@ mod dvfs;
 mod live;
 mod sim;
 mod sources;
-mod workloads;
+pub mod workloads;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};

@@ -102,9 +102,25 @@ impl Maker<'_> {
         PROGRAMS.iter().filter(wanted).map(|program| self.workload(program)).collect()
     }
 
+    /// How programs are run as their makers would ship them: all, or those with the names.
+    pub fn native_runs(&self, names: &[String]) -> Result<Vec<(&'static str, Command)>> {
+        names.iter().try_for_each(|name| named(name).map(drop))?;
+        let wanted = |program: &&Program| names.is_empty() || names.iter().any(|name| name == program.name);
+        let run = |program: &Program| {
+            let mut command = Command::new(self.native(program.name)?);
+            command.args(self.arguments(program)?);
+            Ok((program.name, command))
+        };
+        PROGRAMS.iter().filter(wanted).map(run).collect()
+    }
+
+    fn arguments(&self, program: &Program) -> Result<Vec<String>> {
+        program.arguments.iter().map(|word| self.argument(word)).collect()
+    }
+
     fn workload(&self, program: &Program) -> Result<Workload> {
         let name = program.name;
-        let arguments = program.arguments.iter().map(|word| self.argument(word)).collect::<Result<Vec<String>>>()?;
+        let arguments = self.arguments(program)?;
         let run = |program: &Path| {
             let mut command = Command::new(program);
             command.args(&arguments);

@@ -150,9 +150,18 @@ fn formats_for_other_tools() {
     let all = number(&json(&bench.report("json", &[&counts]))["instructions"]);
 
     let callgrind = bench.report("callgrind", &[&counts]);
-    let costs = callgrind.lines().filter(|line| line.starts_with("0x"));
     let cost = |line: &str| line.rsplit(' ').next().and_then(|cost| cost.parse::<u64>().ok()).expect("a cost");
-    assert_eq!(costs.map(cost).sum::<u64>(), all);
+    // The line behind a call is what it cost with everything below.
+    let lines: Vec<&str> = callgrind.lines().collect();
+    let of_calls = |name: &str, calls: &str| {
+        let called =
+            |lines: &&[&str]| lines[0] == format!("cfn={name}") && lines[1].starts_with(&format!("calls={calls} "));
+        lines.windows(3).find(called).map(|lines| cost(lines[2])).unwrap_or_else(|| panic!("{name}: {callgrind}"))
+    };
+    let own = lines.windows(2).filter(|lines| lines[1].starts_with("0x") && !lines[0].starts_with("calls="));
+    assert_eq!(own.map(|lines| cost(lines[1])).sum::<u64>(), all);
+    assert!(of_calls("step", "70") > of_calls("odd", "35") && of_calls("odd", "35") > 0);
+    assert!(of_calls("work", "7") > of_calls("step", "70"));
     assert!(callgrind.contains("\nfn=work\n") && callgrind.contains(&format!("summary: {all}\n")));
 
     let lcov = bench.report("lcov", &[&counts]);
@@ -217,6 +226,18 @@ fn ends_by_a_signal() {
     let ran = bench.run(&["count", "--total", "-o", "total", "./tally", "abort"], "");
     assert_eq!((ran.status.signal(), text(&ran.stderr)), (Some(6), ""));
     assert!(fs::read_to_string(bench.path("total")).expect("the total").ends_with(" instructions\n"));
+    bench.run(&["count", "-o", "report", "./tally", "abort"], "");
+    let report = fs::read_to_string(bench.path("report")).expect("the report");
+    assert!(
+        report.starts_with("ended by signal 6 (SIGABRT): the function that ran last may be off by one"),
+        "{report}"
+    );
+    // Rounds that only registers tell are the same.
+    let ran = bench.run(&["count", "--rounds", "registers", "--total", "-o", "total", "./tally"], "");
+    assert_eq!((ran.status.code(), text(&ran.stderr)), (Some(0), ""));
+    let total = fs::read_to_string(bench.path("total")).expect("the total");
+    bench.run(&["count", "--total", "-o", "total", "./tally"], "");
+    assert_eq!(total, fs::read_to_string(bench.path("total")).expect("the total"));
 }
 
 #[test]

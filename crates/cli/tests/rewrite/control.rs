@@ -3,6 +3,9 @@
 
 use std::path::PathBuf;
 
+use lancet::Svma;
+use lancet::tools::count::Counted;
+
 use crate::bench::{Bench, calls_of};
 use crate::exact::{counted_equals_callgrind, is_exact};
 
@@ -25,6 +28,42 @@ fn signals_at_any_instruction() {
         let counted = bench.counted("control.counting");
         assert_eq!(calls_of(&counted, "on_tick"), 40);
     }
+}
+
+/// Every instruction that handlers took control away from, and those around it, ran as often as the program itself says.
+#[test]
+fn cuts_at_any_instruction() {
+    for (compiler, flags) in [
+        ("gcc", "-O2 -w"),
+        ("gcc", "-O0 -w -no-pie"),
+        ("clang", "-O2 -w"),
+        ("gcc", "-O2 -w -static"),
+        ("gcc", "-O1 -pthread"),
+    ] {
+        for arguments in [&["400"][..], &["50", "end"]] {
+            let bench = Bench::new();
+            let program = bench.compile(compiler, &["cuts.c"], "cuts", flags);
+            let rewritten = bench.counting(&program, "cuts.counting");
+            let ran = bench.run(&rewritten, arguments);
+            assert_eq!((ran.stderr.as_str(), ran.signal), ("", None));
+            let counted = bench.counted("cuts.counting");
+            assert_eq!((counted.stopped().count(), counted.unlocated), (0, 0), "{flags}");
+            let start = counted.program.image().segments().iter().map(|segment| segment.svma).min().expect("segments");
+            for line in ran.stdout.lines() {
+                let (at, expected) = line.split_once(' ').expect("an address and a number");
+                let at = start + u64::from_str_radix(at, 16).expect("an address");
+                assert_eq!(runs_of(&counted, at), expected.parse().ok(), "{compiler} {flags}: {at}");
+            }
+        }
+    }
+}
+
+fn runs_of(counted: &Counted, at: Svma) -> Option<u64> {
+    let id = counted.program.func_at(at)?;
+    let func = counted.program.func(id);
+    let block = func.block_ids().find(|id| (func.block(*id).start..func.block(*id).end()).contains(&at))?;
+    let insn = counted.program.insns(func.block(block)).iter().position(|insn| insn.at == at)?;
+    Some(counted.counts(id)?.runs(block, insn as u32))
 }
 
 fn exceptions(bench: &Bench, compiler: &str, flags: &str) -> (PathBuf, PathBuf) {

@@ -13,6 +13,7 @@ fn back_trace(program: &Path, leaf: &str, arguments: &str) -> String {
     let script = [
         "set debuginfod enabled off",
         "set confirm off",
+        "handle SIGSEGV nostop noprint pass",
         &format!("break {leaf}"),
         &format!("run {arguments}"),
         "backtrace",
@@ -34,6 +35,20 @@ fn back_traces_through_clones() {
         assert!(frames.iter().any(|frame| frame.contains("main")), "{flags}: {trace}");
         assert_eq!(frames.iter().filter(|frame| frame.contains(" end")).count(), 21, "{flags}: {trace}");
         assert!(!trace.contains("corrupt"), "{trace}");
+    }
+}
+
+/// The handler was called from added code, by the kernel, in the middle of an edited function.
+#[test]
+fn back_traces_out_of_handlers() {
+    for flags in ["-O0 -w", "-O2 -w -no-pie", "-O1 -w -pthread"] {
+        let bench = Bench::new();
+        let program = bench.compile("gcc", &["cuts.c"], "cuts", flags);
+        let rewritten = bench.counting(&program, "cuts.counting");
+        let trace = back_trace(&rewritten, "siglongjmp", "1");
+        let at = |name: &str| trace.lines().position(|line| line.starts_with('#') && line.contains(name));
+        let order = ["on_signal", "<signal handler called>", "touch", "main"].map(at);
+        assert!(order.is_sorted() && order.iter().all(Option::is_some), "{flags}: {trace}");
     }
 }
 

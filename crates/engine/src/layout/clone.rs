@@ -55,6 +55,8 @@ pub(super) struct Around<'a> {
     pub sees_system_calls: bool,
     /// Calls of the clone return to the old text: what is added to its stated addresses in the process.
     pub old_returns: Option<u64>,
+    /// See [`Frame::traced`](super::Frame::traced).
+    pub traced: bool,
 }
 
 impl Around<'_> {
@@ -643,7 +645,7 @@ impl Maker<'_> {
     fn count(&mut self, counter: CounterId, free: Free) {
         let place = self.place(counter);
         let edit = self.around.edit;
-        self.piece.code_with_fields(Dest::Counter(counter), |out, fields| edit.count(place, free, out, fields));
+        self.piece.count(counter, self.around.traced, |out, fields| edit.count(place, free, out, fields));
     }
 
     /// A loop that the compiler aligned.
@@ -749,6 +751,7 @@ impl FuncClone {
             new_end: at + u64::from(piece.code.len()),
             spans: piece.code.spans(at, piece.old.start),
             asides: piece.code.asides(at, piece.old.start),
+            counted: piece.code.counted(at),
         }
     }
 }

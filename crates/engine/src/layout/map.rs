@@ -6,6 +6,7 @@
 
 use lancet_isa::Svma;
 
+use crate::plan::CounterId;
 use crate::program::FuncId;
 
 /// A stretch of old code whose instructions stand in the clone at the same distances from each other.
@@ -41,6 +42,9 @@ pub struct MovedPiece {
     pub spans: Vec<Span>,
     /// By `at`, from `body_end` on. Each goes up to the next.
     pub asides: Vec<Aside>,
+    /// The addresses behind instructions that count, and their counters, in order: of a layout that is
+    /// [traced](super::Frame::traced).
+    pub counted: Vec<(Svma, CounterId)>,
 }
 
 impl MovedPiece {

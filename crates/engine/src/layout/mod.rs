@@ -26,8 +26,8 @@ mod tables;
 pub mod unwind;
 
 use lancet_isa::Svma;
-use lancet_isa::edit::{Edit, EncodeError, OutOfReach, Reach};
-use lancet_isa::runtime::StartUp;
+use lancet_isa::edit::{Edit, EncodeError, GateDest, GateKind, OutOfReach, Reach};
+use lancet_isa::runtime::{SignalCode, StartUp};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -37,7 +37,7 @@ pub use patch::{Chunk, ChunkKind, NewSection, NewSymbol, Overwrite, Patch, Repoi
 pub use run_time::shard_len;
 pub use survey::{Arrivals, Obstacle, Survey};
 
-use crate::plan::Plan;
+use crate::plan::{CounterId, Plan};
 use crate::program::{EdgeId, FuncId, Part, Program};
 use clone::{Around, FuncClone, Places, Seen, body_of};
 use fork::Forks;
@@ -88,10 +88,12 @@ pub struct Frame<'a> {
     /// Calls of the clones return to the old text, from where a jump leads on: what is added to stated addresses in the
     /// process. The survey must know.
     pub old_returns: Option<u64>,
+    /// Say of every piece where in it something was counted.
+    pub traced: bool,
 }
 
 /// Which threads count where.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
 pub enum Sharing {
     /// There is one thread.
     Alone,
@@ -110,6 +112,8 @@ pub struct Keep<'a> {
     /// The path of the file.
     pub path: &'a [u8],
     pub sharing: Sharing,
+    /// The first number of the table of places where handlers took control away for good, if there shall be one.
+    pub cuts: Option<CounterId>,
     /// Something to remember in the image, for whoever reads the file.
     pub notes: &'a [u8],
 }
@@ -137,21 +141,31 @@ pub fn lay_out(
     let mut layout = Layout::default();
     let mut code = CodeChunk { at: frame.at, bytes: Vec::new(), edit };
     let (mut counters, mut forked, mut gates) =
-        (Counters::Contended { at: frame.counters.unwrap_or(frame.at) }, frame.at, None);
+        (Counters::Contended { at: frame.counters.unwrap_or(frame.at) }, frame.at, None::<Gates>);
     if let Some(keep) = &frame.keep {
         let made = run_time::make(edit, frame.at, keep, plan.counters())?;
         layout.patch.chunks.push(made.data);
         layout.patch.start_up = Some(made.start_up);
         (counters, forked) = (made.counters, made.forked);
-        gates =
-            (keep.sharing == Sharing::PerThread).then_some(Gates { state: made.state, new_thread: made.new_thread });
+        let kind = GateKind { threads: keep.sharing == Sharing::PerThread, signals: made.signals.is_some() };
+        let made_gates = Gates { kind, state: made.state, new_thread: made.new_thread, signals: made.signals };
+        gates = (kind.threads || kind.signals).then_some(made_gates);
         code = CodeChunk { at: made.code_at, bytes: made.code, edit };
     }
     let payload = plan.payload().map(|module| Payload::reserve(module, &mut code));
-    let sees_system_calls = gates.is_some() && program.image().interpreter().is_none();
-    let old_returns = frame.old_returns;
-    let around =
-        Around { program, edit, survey: frame.survey, plan, counters, forks: &forks, sees_system_calls, old_returns };
+    let has_threads = gates.as_ref().is_some_and(|gates| gates.kind.threads);
+    let sees_system_calls = has_threads && program.image().interpreter().is_none();
+    let around = Around {
+        program,
+        edit,
+        survey: frame.survey,
+        plan,
+        counters,
+        forks: &forks,
+        sees_system_calls,
+        old_returns: frame.old_returns,
+        traced: frame.traced,
+    };
 
     let make = |piece: &mut Piece, id: &FuncId| plan.of(*id).map(|plan| clone::make(&around, *id, plan, piece));
     let clones: Result<Vec<Option<FuncClone>>, LayoutError> =
@@ -183,12 +197,17 @@ pub fn lay_out(
         redirect(&around, &places, gates.as_ref(), *id, &mut code, &mut layout.patch)?;
         tables(&around, &places, *id, &mut layout.patch)?;
     }
+    let signals = gates.and_then(|gates| gates.signals);
+    if let Some(signals) = &signals {
+        let (at, end) = (code.at, code.end());
+        edit.fill(&mut code.bytes, at, signals.text_end, end)?;
+    }
     let mut sections = vec![(".lancet.text", Part { start: code.at, end: code.end() })];
 
     let tables_at = code.aligned_end();
     // In a process nobody would find new tables: its unwinder was told long ago where they are.
     let is_file = frame.counters.is_none();
-    if is_file && let Some(tables) = unwind::tables(program.image(), &layout.pieces, tables_at)? {
+    if is_file && let Some(tables) = unwind::tables(program.image(), &layout.pieces, signals.as_ref(), tables_at)? {
         code.put(tables_at, &tables.bytes);
         sections.push((".gcc_except_table", tables.lsdas));
         sections.push((".eh_frame", tables.eh_frame));
@@ -276,8 +295,10 @@ fn assign(clones: &[FuncClone], start: Svma) -> (Vec<(usize, usize)>, Vec<Vec<Sv
 
 /// What gates need: see [`lancet_isa::runtime`].
 struct Gates {
+    kind: GateKind,
     state: Svma,
     new_thread: Svma,
+    signals: Option<SignalCode>,
 }
 
 /// Jumps in the old text to the clone of a function.
@@ -314,9 +335,15 @@ fn may_have_gate(around: &Around<'_>, redirect: &Redirect) -> bool {
 /// A gate to `to`.
 fn gate(around: &Around<'_>, gates: &Gates, to: Svma, code: &mut CodeChunk) -> Result<Svma, OutOfReach> {
     let mut bytes = Vec::new();
-    let fields = around.edit.gate(&mut bytes);
+    let fields = around.edit.gate(gates.kind, &mut bytes);
     let at = code.end();
-    for (field, target) in fields.into_iter().zip([gates.state, to, to, gates.new_thread]) {
+    for (field, dest) in fields {
+        let target = match dest {
+            GateDest::Target => to,
+            GateDest::State => gates.state,
+            GateDest::NewThread => gates.new_thread,
+            GateDest::Signal => gates.signals.map_or(to, |signals| signals.entry),
+        };
         around.edit.fill(&mut bytes, at, field, target)?;
     }
     code.put(at, &bytes);

@@ -90,6 +90,8 @@ pub(super) struct Piece {
     /// In the order of their offsets in `bytes`, which leave out the branches.
     fixups: Vec<Fixup>,
     branches: Vec<BranchCode>,
+    /// Offsets in `bytes` behind instructions that count, in order.
+    counted: Vec<(u32, CounterId)>,
     /// By label: its offset once settled.
     offsets: Vec<u32>,
 }
@@ -104,6 +106,7 @@ pub(super) struct Finished {
     spans: Box<[OffsetSpan]>,
     /// Offsets of code aside, and of the old instruction that leads there.
     asides: Box<[(u32, u32)]>,
+    counted: Box<[(u32, CounterId)]>,
     /// How much of it are copied blocks.
     pub body_len: u32,
 }
@@ -125,6 +128,7 @@ impl Piece {
         self.bytes.clear();
         self.fixups.clear();
         self.branches.clear();
+        self.counted.clear();
         self.offsets.clear();
         self.offsets.resize(labels, UNPLACED);
     }
@@ -167,6 +171,20 @@ impl Piece {
         write(&mut self.bytes, &mut fields);
         self.fixups.extend(fields.into_iter().map(|field| Fixup { field, to }));
         self.grown(start);
+    }
+
+    /// Adds what `write` appends, which counts; it returns the length behind the instruction that does.
+    pub fn count(
+        &mut self,
+        counter: CounterId,
+        traced: bool,
+        write: impl FnOnce(&mut Vec<u8>, &mut Vec<Field>) -> usize,
+    ) {
+        let mut counted = 0;
+        self.code_with_fields(Dest::Counter(counter), |out, fields| counted = write(out, fields));
+        if traced {
+            self.counted.push((counted as u32, counter));
+        }
     }
 
     /// Adds what `write` appends; the fields that it gives lead to two counters.
@@ -256,6 +274,7 @@ impl Piece {
         let (mut spans, mut asides) = (Vec::new(), Vec::new());
         let mut taken = 0usize;
         let mut fixups = self.fixups.iter().peekable();
+        let (mut marks, mut counted) = (self.counted.iter().peekable(), Vec::with_capacity(self.counted.len()));
         // Distances inside the piece are the same wherever it stands.
         let start = Svma(0);
         let place = |label: Label| start + u64::from(self.offsets[label.0 as usize]);
@@ -273,6 +292,9 @@ impl Piece {
                             Dest::Here(label) => edit.fill(&mut out, start, field, place(label))?,
                             to => outside.push(Fixup { field, to }),
                         }
+                    }
+                    while let Some((at, counter)) = marks.next_if(|(at, _)| (*at as usize) <= end) {
+                        counted.push((at - taken as u32 + here, *counter));
                     }
                     taken = end;
                 }
@@ -300,6 +322,7 @@ impl Piece {
             offsets: self.offsets.as_slice().into(),
             spans: spans.into(),
             asides: asides.into(),
+            counted: counted.into(),
         })
     }
 }
@@ -329,6 +352,10 @@ impl Finished {
         let (at, old) = (|offset: u32| at + u64::from(offset), |offset: u32| old_start + u64::from(offset));
         let spans = self.spans.iter();
         spans.map(|span| Span { old: old(span.old), begin: at(span.begin), body: at(span.body) }).collect()
+    }
+
+    pub fn counted(&self, at: Svma) -> Vec<(Svma, CounterId)> {
+        self.counted.iter().map(|(offset, counter)| (at + u64::from(*offset), *counter)).collect()
     }
 
     pub fn asides(&self, at: Svma, old_start: Svma) -> Vec<Aside> {

@@ -10,7 +10,7 @@
 use lancet_isa::Svma;
 use lancet_isa::edit::Edit;
 use lancet_isa::runtime::{
-    HEADER_LEN, PATH_LEN, RunTimePlaces, SHARD_HEADER_LEN, STATE_LEN, Shard, WINDOW, WINDOW_LEN,
+    HEADER_LEN, PATH_LEN, RunTimePlaces, SHARD_HEADER_LEN, STATE_LEN, Shard, SignalCode, WINDOW, WINDOW_LEN,
 };
 
 use super::clone::Counters;
@@ -28,6 +28,7 @@ pub(super) struct Made {
     pub forked: Svma,
     pub new_thread: Svma,
     pub state: Svma,
+    pub signals: Option<SignalCode>,
 }
 
 /// Bytes of a shard with so many counters.
@@ -48,8 +49,9 @@ pub(super) fn make(edit: &dyn Edit, at: Svma, keep: &Keep<'_>, counters: u32) ->
     }
     let (code_at, place) = if per_thread { (shard, Shard::PerThread) } else { (shard + shard_len, Shard::At(shard)) };
     let (start_up, state) = (keep.start_up, path + PATH_LEN);
-    let made =
-        edit.run_time(&RunTimePlaces { at: code_at, header: at, path, state, shard: place, shard_len, start_up })?;
+    let cuts = keep.cuts.map(|first| SHARD_HEADER_LEN as u32 + 8 * first.0);
+    let places = RunTimePlaces { at: code_at, header: at, path, state, shard: place, shard_len, start_up, cuts };
+    let made = edit.run_time(&places)?;
     let mut bytes = keep.header.to_vec();
     bytes.resize(HEADER_LEN as usize, 0);
     bytes.extend_from_slice(keep.path);
@@ -66,5 +68,6 @@ pub(super) fn make(edit: &dyn Edit, at: Svma, keep: &Keep<'_>, counters: u32) ->
         forked: made.forked,
         new_thread: made.new_thread,
         state,
+        signals: made.signals,
     })
 }

@@ -21,7 +21,7 @@ pub fn check(image: &Image, seed: u64) -> usize {
     }
     let moves = scattered(image, start, &mut Random(seed));
     let at = Svma(moves.end.next_multiple_of(0x1000));
-    let tables = unwind::tables(image, &moves.pieces, at).unwrap_or_else(|error| panic!("{error}"));
+    let tables = unwind::tables(image, &moves.pieces, None, at).unwrap_or_else(|error| panic!("{error}"));
     let tables = tables.expect("the image has unwind tables");
     Checker::new(image, &tables, at).all(&moves);
     moves.insns.len()

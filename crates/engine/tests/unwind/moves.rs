@@ -79,6 +79,7 @@ pub fn scattered(image: &Image, at: Svma, random: &mut Random) -> Moves {
 pub fn in_place(image: &Image) -> Vec<MovedPiece> {
     let fdes = image.fdes().iter().filter(|fde| movable(image, fde)).enumerate();
     let stay = |(index, fde): (usize, &Fde)| MovedPiece {
+        counted: Vec::new(),
         func: FuncId(index as u32),
         old_start: fde.start,
         old_end: fde.end(),
@@ -136,6 +137,7 @@ impl Moves {
         let (first, last) = (&insns[0], &insns[insns.len() - 1]);
         let room = 16 * random.below(5);
         self.pieces.push(MovedPiece {
+            counted: Vec::new(),
             func,
             old_start: first.at,
             old_end: last.end(),

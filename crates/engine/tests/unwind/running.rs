@@ -24,7 +24,7 @@ fn sections(tables: &Tables) -> Vec<NewSection> {
 }
 
 fn new_tables(image: &Image, pieces: &[MovedPiece], at: Svma) -> Tables {
-    let tables = tables(image, pieces, at).unwrap_or_else(|error| panic!("{error}"));
+    let tables = tables(image, pieces, None, at).unwrap_or_else(|error| panic!("{error}"));
     tables.expect("the program has unwind tables")
 }
 
@@ -100,6 +100,7 @@ fn cloned(image: &Image, names: &[&str]) -> Patch {
         let old = image.bytes(fde.start, fde.len).expect("code");
         code.extend_from_slice(old);
         pieces.push(MovedPiece {
+            counted: Vec::new(),
             func: FuncId(index as u32),
             old_start: fde.start,
             old_end: fde.end(),

@@ -9,7 +9,9 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKi
 use super::X86_64;
 use super::decode::one;
 use super::facts::FACTS;
-use crate::edit::{Argument, Counter, Edit, EncodeError, Field, FieldKind, Free, Movable, OutOfReach, Reach};
+use crate::edit::{
+    Argument, Counter, Edit, EncodeError, Field, FieldKind, Free, GateDest, GateKind, Movable, OutOfReach, Reach,
+};
 use crate::runtime::{RunTime, RunTimePlaces, SHARD_THREAD, WINDOW};
 use crate::{Reg, RegSet, Svma};
 
@@ -56,20 +58,23 @@ impl Edit for X86_64 {
         }
     }
 
-    fn count(&self, counter: Counter, free: Free, out: &mut Vec<u8>, fields: &mut Vec<Field>) {
-        if flags_are_free(free) {
+    fn count(&self, counter: Counter, free: Free, out: &mut Vec<u8>, fields: &mut Vec<Field>) -> usize {
+        let mut in_one_step = |out: &mut Vec<u8>| {
             fields.extend(increment(counter, out));
-            return;
+            out.len()
+        };
+        if flags_are_free(free) {
+            return in_one_step(out);
         }
         if counter == Counter::Contended {
-            with_flags_saved(out, |out| fields.extend(increment(counter, out)));
-            return;
+            return with_flags_saved(out, in_one_step);
         }
         with_registers(free, RegSet::EMPTY, out, |out, [through]| {
             fields.extend(access(counter, &[0x8b], through, out));
             add_one(through, out);
             fields.extend(access(counter, &[0x89], through, out));
-        });
+            out.len()
+        })
     }
 
     fn set(&self, reg: Reg, from: Option<Reg>, out: &mut Vec<u8>) {
@@ -229,27 +234,30 @@ impl Edit for X86_64 {
         FACTS.flags.without(RegSet::of(Reg(super::facts::DF)))
     }
 
-    fn gate(&self, out: &mut Vec<u8>) -> [Field; 4] {
-        // cmp qword [state], 0: the distance is in front of the immediate.
-        let mut state = with_field(out, &[0x48, 0x83, 0x3d], FieldKind::Far);
-        out.push(0);
-        state.origin += 1;
-        // je over the next five
-        out.extend([0x74, 28]);
-        // push r11: a caller that knows this function may rely on any register that the function leaves alone.
-        push(11, out);
-        // mov r11, fs:[0]: the thread's own pointer to itself
-        out.extend([0x64, 0x4c, 0x8b, 0x1c, 0x25, 0, 0, 0, 0]);
-        // cmp r11, gs:[...]
-        out.extend([0x65, 0x4c, 0x3b, 0x1c, 0x25]);
-        out.extend((WINDOW + SHARD_THREAD).to_le_bytes());
-        pop(11, out);
-        let known = with_field(out, &[0x0f, 0x84], FieldKind::Far);
-        // push r11; lea r11, [target]; xchg [rsp], r11: the way on, on the stack
-        push(11, out);
-        let later = with_field(out, &[0x4c, 0x8d, 0x1d], FieldKind::Far);
-        out.extend([0x4c, 0x87, 0x1c, 0x24]);
-        [state, known, later, with_field(out, &[0xe9], FieldKind::Far)]
+    fn gate(&self, kind: GateKind, out: &mut Vec<u8>) -> Vec<(Field, GateDest)> {
+        let mut fields = Vec::new();
+        if kind.signals {
+            // lea rdx, [rdx - 8]; cmp rdx, rsp; lea rdx, [rdx + 8]: for a handler, the context is what stands on the
+            // stack, right behind the return address. Most other calls are told from that by this alone.
+            out.extend([0x48, 0x8d, 0x52, 0xf8, 0x48, 0x39, 0xe2, 0x48, 0x8d, 0x52, 0x08]);
+            out.extend([0x74, 0]); // je
+        }
+        let plain = out.len();
+        match kind.threads {
+            true => gate_for_threads(out, &mut fields),
+            false => fields.push((with_field(out, &[0xe9], FieldKind::Far), GateDest::Target)),
+        }
+        if kind.signals {
+            out[plain - 1] = (out.len() - plain) as u8;
+            // lea r11, [plain]
+            let distance = plain as i32 - (out.len() + 9) as i32;
+            push_way_on(out, |out| {
+                out.extend([0x4c, 0x8d, 0x1d]);
+                out.extend(distance.to_le_bytes());
+            });
+            fields.push((with_field(out, &[0xe9], FieldKind::Far), GateDest::Signal));
+        }
+        fields
     }
 
     fn run_time(&self, places: &RunTimePlaces) -> Result<RunTime, EncodeError> {
@@ -411,12 +419,13 @@ fn load(reg: u8, value: u32, out: &mut Vec<u8>) {
 }
 
 /// Between pushfq and popfq: no instruction adds to memory in one step and leaves the flags.
-fn with_flags_saved(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+fn with_flags_saved<T>(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     out.extend(BELOW_RED_ZONE);
     out.push(0x9c);
-    write(out);
+    let written = write(out);
     out.push(0x9d);
     out.extend(ABOVE_RED_ZONE);
+    written
 }
 
 fn movable(decoder: &Decoder<'_>, insn: &Instruction) -> Movable {
@@ -463,6 +472,36 @@ fn near_only(insn: &Instruction, code: &[u8], reach: Reach, out: &mut Vec<u8>) -
             with_field(out, &[0xe9], FieldKind::Far)
         }
     }
+}
+
+/// To the target, unless the thread has no shard of its own.
+fn gate_for_threads(out: &mut Vec<u8>, fields: &mut Vec<(Field, GateDest)>) {
+    // cmp qword [state], 0: the distance is in front of the immediate.
+    let mut state = with_field(out, &[0x48, 0x83, 0x3d], FieldKind::Far);
+    out.push(0);
+    state.origin += 1;
+    // je over the next five
+    out.extend([0x74, 28]);
+    // push r11: a caller that knows this function may rely on any register that the function leaves alone.
+    push(11, out);
+    // mov r11, fs:[0]: the thread's own pointer to itself
+    out.extend([0x64, 0x4c, 0x8b, 0x1c, 0x25, 0, 0, 0, 0]);
+    // cmp r11, gs:[...]
+    out.extend([0x65, 0x4c, 0x3b, 0x1c, 0x25]);
+    out.extend((WINDOW + SHARD_THREAD).to_le_bytes());
+    pop(11, out);
+    let known = with_field(out, &[0x0f, 0x84], FieldKind::Far);
+    let later = push_way_on(out, |out| with_field(out, &[0x4c, 0x8d, 0x1d], FieldKind::Far));
+    fields.extend([(state, GateDest::State), (known, GateDest::Target), (later, GateDest::Target)]);
+    fields.push((with_field(out, &[0xe9], FieldKind::Far), GateDest::NewThread));
+}
+
+/// push r11; what loads it with the way on; xchg [rsp], r11: that way is on the stack, and no register has changed.
+fn push_way_on<T>(out: &mut Vec<u8>, load: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    push(11, out);
+    let loaded = load(out);
+    out.extend([0x4c, 0x87, 0x1c, 0x24]);
+    loaded
 }
 
 /// `inc` of the counter; for more than one thread in one step.

@@ -20,9 +20,13 @@ use iced_x86::code_asm::{
 use iced_x86::{BlockEncoderOptions, IcedError};
 
 use crate::addr::Svma;
-use crate::runtime::{HEADER_LEN, PATH_LEN, RunTime, RunTimePlaces, SHARD_THREAD, Shard, StartUp, VARIABLE, WINDOW};
+use crate::edit::{Field, FieldKind};
+use crate::runtime::{
+    HEADER_LEN, PATH_LEN, RunTime, RunTimePlaces, SHARD_THREAD, Shard, SignalCode, StartUp, VARIABLE, WINDOW,
+};
 
 mod file;
+mod signal;
 
 mod call {
     //! Numbers of system calls.
@@ -89,11 +93,33 @@ const TOO_LONG: &[u8] = b"the path of the counts file is too long\n";
 pub(super) fn assemble(places: &RunTimePlaces) -> Result<RunTime, IcedError> {
     let mut writer = Writer::new(*places)?;
     writer.write()?;
-    let Writer { mut asm, start_up, forked, new_thread, .. } = writer;
+    let Writer { mut asm, start_up, forked, new_thread, signals, .. } = writer;
     let result = asm.assemble_options(places.at.0, BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS)?;
     let at = |label: &CodeLabel| result.label_ip(label).map(Svma);
     let (start_up, forked, new_thread) = (at(&start_up)?, at(&forked)?, at(&new_thread)?);
-    Ok(RunTime { start_up, forked, new_thread, bytes: result.inner.code_buffer })
+    let signals = places.cuts.map(|_| signals.placed(places.at, at)).transpose()?;
+    Ok(RunTime { start_up, forked, new_thread, signals, bytes: result.inner.code_buffer })
+}
+
+/// Places in the code for handlers.
+struct SignalLabels {
+    entry: CodeLabel,
+    end: CodeLabel,
+    frame_start: CodeLabel,
+    frame_end: CodeLabel,
+}
+
+impl SignalLabels {
+    fn placed(&self, start: Svma, at: impl Fn(&CodeLabel) -> Result<Svma, IcedError>) -> Result<SignalCode, IcedError> {
+        let end = (at(&self.end)? - start) as u32;
+        let field = Field { offset: end + signal::END_FIELD, origin: end + signal::END_LEN, kind: FieldKind::Far };
+        Ok(SignalCode {
+            entry: at(&self.entry)?,
+            text_end: field,
+            frame: (at(&self.frame_start)?, at(&self.frame_end)?),
+            frame_len: signal::FRAME_LEN,
+        })
+    }
 }
 
 struct Writer {
@@ -102,6 +128,7 @@ struct Writer {
     start_up: CodeLabel,
     forked: CodeLabel,
     new_thread: CodeLabel,
+    signals: SignalLabels,
     start: CodeLabel,
     take: CodeLabel,
     texts: Vec<(CodeLabel, Vec<u8>)>,
@@ -114,7 +141,8 @@ impl Writer {
         let mut asm = CodeAssembler::new(64)?;
         let mut label = || asm.create_label();
         let (start_up, forked, new_thread, start, take) = (label(), label(), label(), label(), label());
-        Ok(Writer { asm, places, start_up, forked, new_thread, start, take, texts: Vec::new() })
+        let signals = SignalLabels { entry: label(), end: label(), frame_start: label(), frame_end: label() };
+        Ok(Writer { asm, places, start_up, forked, new_thread, signals, start, take, texts: Vec::new() })
     }
 
     /// The distance from the code's start, where the start-up code is, for addressing through rbx.
@@ -138,6 +166,7 @@ impl Writer {
         self.entry()?;
         self.after_fork()?;
         self.in_new_thread()?;
+        self.at_signal()?;
         self.first()?;
         self.take_shard()?;
         for (mut label, bytes) in std::mem::take(&mut self.texts) {

@@ -48,9 +48,9 @@ impl Cache {
             let out = folder.join(&copy);
             let made = DirBuilder::new().recursive(true).mode(0o700).create(folder.join(&key));
             result = match made {
-                Ok(()) => {
-                    editor.write_counting(&out, &CountOptions { sharing, ..CountOptions::default() }).map(|()| out)
-                }
+                Ok(()) => editor
+                    .write_counting(&out, &CountOptions { sharing, rounds: options.rounds, ..CountOptions::default() })
+                    .map(|()| out),
                 Err(cause) => Err(Error::File { path: folder.display().to_string(), cause }),
             };
             if result.is_ok() {
@@ -78,6 +78,6 @@ fn key(original: &Path, options: &Options<'_>, sharing: Option<Sharing>) -> io::
         (file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()).hash(&mut hasher);
     }
     options.wanted_name.hash(&mut hasher);
-    sharing.hash(&mut hasher);
+    (sharing, options.rounds).hash(&mut hasher);
     Ok(format!("{:016x}", hasher.finish()))
 }

@@ -21,7 +21,7 @@ use tempfile::TempDir;
 
 use crate::Error;
 use crate::rewrite::{Sharing, may_have_threads};
-use crate::tools::count::Counted;
+use crate::tools::count::{Counted, Rounds};
 use cache::Cache;
 
 /// What to count.
@@ -31,6 +31,8 @@ pub struct Options<'a> {
     pub wanted_name: &'a str,
     /// Also the shared libraries that the loader would load.
     pub libraries: bool,
+    /// Where the rounds of loops are counted.
+    pub rounds: Rounds,
 }
 
 /// A program that is ready to run and count.

@@ -72,7 +72,7 @@ impl Live {
         let survey = Survey::of(&object.program, edit, arrivals, &is_wanted);
         let stated = |at: Avma| Svma(at.0.wrapping_sub(object.bias));
         let counters = Some(stated(counters));
-        let frame = Frame { survey: &survey, at: stated(code), keep: None, counters, old_returns };
+        let frame = Frame { survey: &survey, at: stated(code), keep: None, counters, old_returns, traced: false };
         layout::lay_out(&object.program, edit, plan, &frame).map_err(|cause| Error::Layout { name: name(), cause })
     }
 

@@ -33,6 +33,7 @@ mod rules;
 
 use gimli::{DwEhPe, Endianity, RunTimeEndian, constants};
 use lancet_isa::Svma;
+use lancet_isa::runtime::SignalCode;
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
@@ -108,12 +109,20 @@ const HEADER_VERSION: u8 = 1;
 
 /// Tables for an image to which these pieces are added; they will stand at `at`, which is aligned to 16. `None` if
 /// the image has no unwind tables.
-pub fn tables(image: &Image, pieces: &[MovedPiece], at: Svma) -> Result<Option<Tables>, UnwindError> {
+pub fn tables(
+    image: &Image,
+    pieces: &[MovedPiece],
+    signals: Option<&SignalCode>,
+    at: Svma,
+) -> Result<Option<Tables>, UnwindError> {
     let Some(table) = Table::of(image) else { return Ok(None) };
     let source = Source::new(image, table, pieces);
-    let drafts: Vec<Draft> =
+    let mut drafts: Vec<Draft> =
         pieces.par_chunks(PIECES_AT_ONCE).map(|pieces| source.draft(pieces)).collect::<Result<_, _>>()?;
     let endian = table.endian();
+    if let Some(signals) = signals {
+        drafts.extend(source.calling_frame(signals)?);
+    }
 
     let mut bytes = Vec::new();
     for draft in &drafts {

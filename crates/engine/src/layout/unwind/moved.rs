@@ -7,6 +7,7 @@
 
 use gimli::constants;
 use lancet_isa::Svma;
+use lancet_isa::runtime::SignalCode;
 
 use super::draft::{Draft, Target};
 use super::entry::{Cie, Entry, Table};
@@ -50,6 +51,26 @@ impl<'a> Source<'a> {
             self.piece(piece, &mut draft)?;
         }
         Ok(draft)
+    }
+
+    /// The frame of the run-time code that calls handlers, based on a CIE of moved code: those say where a frame is at a
+    /// function's start. None if no such CIE can be read.
+    pub fn calling_frame(&self, signals: &SignalCode) -> Result<Option<Draft>, UnwindError> {
+        let fde_of = |piece: &&MovedPiece| {
+            let fdes = self.image.fdes();
+            fdes.get(fdes.partition_point(|fde| fde.end() <= piece.old_start))
+        };
+        let cies = self.pieces.iter().filter_map(fde_of).filter_map(|fde| Some(sound_entry(&self.table, fde).ok()?.0));
+        // One without a personality, if there is one.
+        let Some(cie) = cies.clone().find(|cie| cie.personality.is_none()).or_else(|| cies.clone().next()) else {
+            return Ok(None);
+        };
+        let mut draft = Draft::new(self.table.endian(), self.table.raw.address_size);
+        let (start, end) = signals.frame;
+        let fde = draft.open(&cie, Part { start, end }, None)?;
+        draft.frames.extend_from_slice(&[constants::DW_CFA_def_cfa_offset.0, signals.frame_len]);
+        draft.close(fde);
+        Ok(Some(draft))
     }
 
     fn piece(&self, piece: &MovedPiece, draft: &mut Draft) -> Result<(), UnwindError> {

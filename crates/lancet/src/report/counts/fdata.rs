@@ -102,7 +102,7 @@ impl FuncWriter<'_> {
             }
         }
         for call in &func.calls {
-            let count = counts.blocks.get(call.block.0 as usize).copied().unwrap_or(0);
+            let count = counts.calls_in(func, call.block);
             self.leave(call.block, call.to, count, unexplained, out)?;
         }
         for (exit, count) in func.exits.iter().zip(&counts.exits) {

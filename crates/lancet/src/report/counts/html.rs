@@ -7,7 +7,7 @@ use lancet_isa::Syntax;
 use super::super::Source;
 use super::super::drawing::{self, drawing};
 use super::super::layout::{self, Escaped};
-use super::super::text::grouped;
+use super::super::text::{count, grouped};
 use super::summary::{HotFunction, Summary, biases, stopped_line};
 use crate::names;
 use crate::tools::count::Counted;
@@ -143,9 +143,9 @@ fn write_branches(summary: &Summary<'_>, top: usize, out: &mut dyn Write) -> io:
 fn write_graph(i: usize, function: &HotFunction<'_>, out: &mut dyn Write) -> io::Result<()> {
     let program = &function.counted.program;
     let func = program.func(function.id);
-    let calls = grouped(function.calls);
+    let calls = count(function.calls, "call");
     writeln!(out, "<h3 id=\"f{i}\">{}</h3>", Escaped(&name_of(function)))?;
-    writeln!(out, "<p>{} at {}, {calls} calls</p>", Escaped(function.counted.name()), func.entry)?;
+    writeln!(out, "<p>{} at {}, {calls}</p>", Escaped(function.counted.name()), func.entry)?;
     if func.blocks.len() > MOST_BLOCKS {
         return writeln!(out, "<p class=note>{} blocks are too many to draw.</p>", grouped(func.blocks.len() as u64));
     }

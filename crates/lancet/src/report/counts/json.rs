@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::super::words;
 use crate::names;
-use crate::tools::count::{Counted, Counts};
+use crate::tools::count::{Counted, Counts, Cut};
 
 /// Functions whose lines are made side by side before they are written.
 const AT_ONCE: usize = 512;
@@ -32,6 +32,8 @@ struct ObjectCounts<'a> {
     left_alone: usize,
     faults: Vec<String>,
     stopped: Vec<StoppedIn>,
+    /// How often a handler took control away from where nothing tells.
+    cut_somewhere: u64,
 }
 
 /// Control ended in the middle of a function, whose counts may therefore be off by so many.
@@ -101,6 +103,17 @@ struct CallLine<'a> {
     not_returned: i64,
 }
 
+/// A signal's handler took control away inside a block and never gave it back.
+#[derive(Debug, Serialize)]
+struct CutLine<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object: Option<&'a str>,
+    block: String,
+    /// How many instructions of the block ran.
+    ran: u32,
+    count: i64,
+}
+
 /// A function with its counts.
 struct One<'a> {
     counted: &'a Counted,
@@ -128,6 +141,7 @@ pub fn write(objects: &[Counted], out: &mut dyn Write) -> io::Result<()> {
     list(out, "entries", &all, entries)?;
     list(out, "exits", &all, exits)?;
     list(out, "calls", &all, calls)?;
+    list(out, "cuts", &all, cuts)?;
     writeln!(out, "}}")
 }
 
@@ -143,6 +157,7 @@ fn head(objects: &[Counted]) -> Head<'_> {
                 .stopped()
                 .map(|(id, times)| StoppedIn { function: entry_of(counted, id), times })
                 .collect(),
+            cut_somewhere: counted.unlocated,
         }
     }
     fn entry_of(counted: &Counted, id: FuncId) -> String {
@@ -230,8 +245,18 @@ fn calls<'a>(one: &One<'a>) -> Vec<CallLine<'a>> {
         object: one.object,
         from: one.func.block(call.block).start.to_string(),
         to: names::of_target(&one.counted.program, call.to),
-        count: one.counts.blocks.get(call.block.0 as usize).copied().unwrap_or(0),
+        count: one.counts.calls_in(one.func, call.block),
         not_returned: *not_returned,
     };
     one.func.calls.iter().zip(&one.counts.calls_not_returned).map(call).collect()
+}
+
+fn cuts<'a>(one: &One<'a>) -> Vec<CutLine<'a>> {
+    let cut = |cut: &Cut| CutLine {
+        object: one.object,
+        block: one.func.block(cut.block).start.to_string(),
+        ran: cut.ran,
+        count: cut.times,
+    };
+    one.counts.cuts.iter().map(cut).collect()
 }

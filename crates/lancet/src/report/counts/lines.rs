@@ -18,11 +18,12 @@ pub fn of_function(counted: &Counted, id: FuncId) -> BTreeMap<&str, LineCounts> 
     let mut files: BTreeMap<&str, LineCounts> = BTreeMap::new();
     let Some(counts) = counted.counts(id) else { return files };
     let program = &counted.program;
-    for (block, count) in program.func(id).blocks.iter().zip(&counts.blocks) {
-        for insn in program.insns(block) {
+    let func = program.func(id);
+    for block in func.block_ids() {
+        for (i, insn) in program.insns(func.block(block)).into_iter().enumerate() {
             if let Some(source) = program.image().source_line(insn.at) {
                 let most = files.entry(source.file).or_default().entry(source.line).or_default();
-                *most = (*most).max(*count);
+                *most = (*most).max(counts.runs(block, i as u32));
             }
         }
     }

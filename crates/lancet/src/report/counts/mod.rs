@@ -15,6 +15,7 @@
 
 pub mod annotate;
 pub mod callgrind;
+mod calls;
 pub mod fdata;
 pub mod hot;
 pub mod html;

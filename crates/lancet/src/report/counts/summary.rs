@@ -10,7 +10,7 @@ use super::super::Source;
 use super::super::text::{Table, Text, cell, count, grouped, left, plain, right, styled};
 use super::hot::{self, BranchCount, LoopCount};
 use crate::names;
-use crate::tools::count::Counted;
+use crate::tools::count::{Counted, Rounds};
 
 /// Branches are put together by the share of the way that they took more often.
 const BIASES: [(&str, f64); 5] =
@@ -33,7 +33,10 @@ pub struct Summary<'a> {
 /// Says that control ended in the middle of a function, and what that means for its counts.
 pub(super) fn stopped_line(counted: &Counted, id: FuncId, times: u64) -> String {
     let name = names::of_function(&counted.program, counted.program.func(id));
-    let off = "its counts may be off by as many, or with --rounds by the rounds of a loop";
+    let off = match counted.rounds {
+        Rounds::Memory => "its counts may be off by as many",
+        _ => "its counts may be off by as many, and lack the rounds of the loop that it was in",
+    };
     format!("stopped {} in the middle of {name}: {off}", count(times, "time"))
 }
 
@@ -112,6 +115,13 @@ impl Summary<'_> {
             }
             for (id, times) in counted.stopped().take(FAULTS_SHOWN) {
                 let line = stopped_line(counted, id, times);
+                writeln!(out, "  {}", styled(line, palette.doubt))?;
+            }
+            if counted.unlocated > 0 {
+                let times = count(counted.unlocated, "time");
+                let line = format!(
+                    "handlers of signals took control away {times} from unknown places: counts may be off by as many"
+                );
                 writeln!(out, "  {}", styled(line, palette.doubt))?;
             }
             for fault in counted.faults.iter().take(FAULTS_SHOWN) {

@@ -36,7 +36,7 @@ fn calls(program: &Program, counts: &[Option<Counts>]) -> Vec<Option<u64>> {
         let block = |block: BlockId| {
             let counts = counts.as_ref()?;
             let stopped = counts.stopped.iter().filter(|(at, _)| *at == block).map(|(_, times)| times).sum();
-            Some(counts.blocks.get(block.0 as usize)?.saturating_sub(stopped))
+            Some(counts.calls_in(func, block).saturating_sub(stopped))
         };
         let calls = func.calls.iter().map(|call| (call.to, block(call.block)));
         let exit = |i: usize| counts.as_ref().and_then(|counts| counts.exits.get(i)).copied();

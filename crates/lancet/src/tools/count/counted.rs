@@ -8,10 +8,12 @@ use lancet_engine::layout::NOTES_SECTION;
 use lancet_engine::program::{BlockId, FoundBy, FuncId, Program};
 use rayon::prelude::*;
 
+use super::cuts::{self, Located};
 use super::file::{CountsFile, fingerprint};
 use super::notes::{NotedFunc, Notes};
-use super::{Counts, FlowError, Slot, Solver, callers};
+use super::{Counts, Cut, FlowError, Rounds, Slot, Solver, callers};
 use crate::Error;
+use crate::rewrite::Editor;
 
 /// Exact counts of the edited functions of a program.
 pub struct Counted {
@@ -22,6 +24,10 @@ pub struct Counted {
     pub faults: Vec<FlowError>,
     /// How many processes and threads counted.
     pub shards: usize,
+    /// How often a handler took control away from where nothing tells: see [`Counts::stopped`].
+    pub unlocated: u64,
+    /// Where the rounds of loops were counted.
+    pub rounds: Rounds,
 }
 
 impl Counted {
@@ -63,16 +69,27 @@ impl Counted {
         if !notes.original.is(&image) {
             return Err(Error::Changed { path: image.name().to_owned() });
         }
-        Ok(Counted::solve(Program::analyse(Arc::new(image)), &notes, &file.counters, file.shards))
+        let mut program = Program::analyse(Arc::new(image));
+        let mut cuts = Located::default();
+        if file.cuts.values().any(|times| *times != 0) {
+            let editor = Editor::of_notes(program, &notes)?;
+            let traced = editor.trace(&notes);
+            cuts = cuts::locate(&editor.program, &rewritten, &notes, traced.as_ref().ok(), &file.cuts);
+            program = editor.program;
+        }
+        Ok(Counted::solve(program, &notes, &file, &cuts))
     }
 
     /// Solves the counters of all functions.
-    pub fn solve(program: Program, notes: &Notes, counters: &[u64], shards: usize) -> Counted {
+    fn solve(program: Program, notes: &Notes, file: &CountsFile, (cuts, unlocated): &Located) -> Counted {
+        let cuts_of = |id: &FuncId| cuts.get(id).map_or(&[][..], Vec::as_slice);
         let solved: Vec<(FuncId, Result<Counts, FlowError>)> = notes
             .funcs
             .par_iter()
             .filter_map(|noted| Some((program.func_starting_at(noted.entry)?, noted)))
-            .map_init(Solver::default, |solver, (id, noted)| (id, solve(solver, &program, id, noted, counters)))
+            .map_init(Solver::default, |solver, (id, noted)| {
+                (id, solve(solver, &program, id, noted, &file.counters, cuts_of(&id)))
+            })
             .collect();
         let mut counts = vec![None; program.funcs().len()];
         let mut faults = Vec::new();
@@ -83,7 +100,7 @@ impl Counted {
             }
         }
         callers::tell(&program, &mut counts);
-        Counted { program, counts, faults, shards }
+        Counted { program, counts, faults, shards: file.shards, unlocated: *unlocated, rounds: notes.manner.rounds }
     }
 
     /// The counts of a function, if it was counted.
@@ -116,8 +133,11 @@ impl Counted {
 
     /// Instructions that a block executed.
     pub fn block_instructions(&self, id: FuncId, block: BlockId) -> u64 {
-        let count = self.counts(id).and_then(|counts| counts.blocks.get(block.0 as usize)).copied().unwrap_or(0);
-        count.saturating_mul(u64::from(self.program.func(id).block(block).insns))
+        let (Some(counts), insns) = (self.counts(id), self.program.func(id).block(block).insns) else { return 0 };
+        let all = counts.blocks.get(block.0 as usize).copied().unwrap_or(0).saturating_mul(u64::from(insns));
+        let cuts = counts.cuts.iter().filter(|cut| cut.block == block);
+        let missing: i64 = cuts.map(|cut| cut.times.saturating_mul(i64::from(insns.saturating_sub(cut.ran)))).sum();
+        all.saturating_add_signed(-missing)
     }
 
     /// Instructions that a function itself executed.
@@ -142,8 +162,9 @@ fn solve(
     id: FuncId,
     noted: &NotedFunc,
     counters: &[u64],
+    cuts: &[Cut],
 ) -> Result<Counts, FlowError> {
     let first = noted.first as usize;
     let counters = counters.get(first..first + noted.placement.counters.len()).unwrap_or_default();
-    solver.solve(program.func(id), &noted.placement, counters)
+    solver.solve_cut(program.func(id), &noted.placement, counters, cuts)
 }

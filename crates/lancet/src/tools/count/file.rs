@@ -5,18 +5,20 @@
 //! ```text
 //!   0  8 bytes   "LANCETCF"
 //!   8  u32       version
+//!  12  u32       which number begins the notes of cuts (see [`super::cuts`]), or 0
 //!  16  u64       number of counters
 //!  24  u64       bytes of a shard
 //!  32  32 bytes  fingerprint of the rewritten program's counters
 //!  64  u32, text path of the rewritten program, when it was written
 //! ```
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use lancet_isa::runtime::{HEADER_LEN, IDENTITY_LEN, SHARD_HEADER_LEN};
+use lancet_isa::runtime::{CUT_CELLS, CUT_NUMBERS, HEADER_LEN, IDENTITY_LEN, SHARD_HEADER_LEN};
 
 const MAGIC: &[u8; 8] = b"LANCETCF";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 #[derive(Debug, thiserror::Error)]
 pub enum CountsError {
@@ -36,14 +38,17 @@ pub struct CountsFile {
     pub shards: usize,
     /// The sums over all of them.
     pub counters: Vec<u64>,
+    /// Where handlers took control away, as a distance from the start of the new code, and how often. With a distance of
+    /// 0, where it was is not known.
+    pub cuts: BTreeMap<u64, i64>,
 }
 
 /// The header of the file for a program with so many counters in shards of so many bytes.
-pub fn header(program: &Path, counters: u64, shard_len: u64, fingerprint: [u8; 32]) -> Vec<u8> {
+pub fn header(program: &Path, counters: u64, cuts: u32, shard_len: u64, fingerprint: [u8; 32]) -> Vec<u8> {
     let mut header = Vec::with_capacity(HEADER_LEN as usize);
     header.extend(MAGIC);
     header.extend(VERSION.to_le_bytes());
-    header.extend([0; 4]);
+    header.extend(cuts.to_le_bytes());
     header.extend(counters.to_le_bytes());
     header.extend(shard_len.to_le_bytes());
     header.extend(fingerprint);
@@ -81,6 +86,14 @@ impl CountsFile {
         for (sum, count) in self.counters.iter_mut().zip(&other.counters) {
             *sum = sum.wrapping_add(*count);
         }
+        self.add_cuts(other.cuts.iter().map(|(at, times)| (*at, *times)));
+    }
+
+    fn add_cuts(&mut self, cuts: impl Iterator<Item = (u64, i64)>) {
+        for (at, times) in cuts.filter(|(_, times)| *times != 0) {
+            let sum = self.cuts.entry(at).or_default();
+            *sum = sum.wrapping_add(times);
+        }
     }
 
     fn parse(bytes: &[u8]) -> Result<CountsFile, String> {
@@ -105,7 +118,9 @@ impl CountsFile {
             fingerprint: header[32..64].try_into().unwrap_or_default(),
             shards: 0,
             counters: vec![0; 0],
+            cuts: BTreeMap::new(),
         };
+        let first_cut = number(12, 4) as usize;
         // A shard that the file has not all of was never mapped.
         for shard in bytes[HEADER_LEN as usize..].chunks_exact(usize::try_from(shard_len).unwrap_or(usize::MAX)) {
             file.shards += 1;
@@ -113,6 +128,13 @@ impl CountsFile {
             let counts = shard[SHARD_HEADER_LEN as usize..].chunks_exact(8);
             for (sum, count) in file.counters.iter_mut().zip(counts) {
                 *sum = sum.wrapping_add(u64::from_le_bytes(count.try_into().unwrap_or_default()));
+            }
+            if first_cut > 0 {
+                let value = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+                let numbers: Vec<u64> =
+                    shard[SHARD_HEADER_LEN as usize..].chunks_exact(8).skip(first_cut).map(value).collect();
+                let cells = numbers.chunks_exact(CUT_NUMBERS as usize).take(CUT_CELLS as usize);
+                file.add_cuts(cells.map(|cell| (cell[0], cell[1] as i64)));
             }
         }
         if file.shards == 0 {

@@ -1,13 +1,14 @@
 //! From functions to a plan with as few counters as possible.
 
 use lancet_engine::layout::Survey;
-use lancet_engine::plan::{Action, CounterId, Plan, Point};
+use lancet_engine::plan::{Action, CounterId, FuncPlan, Plan, Point};
 use lancet_engine::program::{BlockId, Edge, EdgeId, Func, FuncId, Program};
-use lancet_isa::Flow;
+use lancet_isa::{Flow, Reg};
 use rayon::prelude::*;
 
+use super::cuts::{NUMBERS, may_handle_signals};
 use super::loops::{Loops, Rounds};
-use super::notes::NotedFunc;
+use super::notes::{NotedFunc, Notes};
 use super::{Counted, Estimator, Placement, Placer, Slot, Weights};
 
 /// What an increment that needs a jump of its own costs more than one that does not.
@@ -18,6 +19,10 @@ const JUMP_PRICE: f64 = 1.0;
 pub struct CountPlan {
     pub plan: Plan,
     pub funcs: Vec<NotedFunc>,
+    /// The first of the numbers that say where handlers interrupted, behind all others.
+    pub cuts: Option<CounterId>,
+    /// Registers hold something.
+    pub holds: bool,
 }
 
 /// Counts everything in the functions that can be edited. An earlier `profile` of the same program tells which edges
@@ -51,20 +56,39 @@ pub fn instrument(program: &Program, survey: &Survey, profile: Option<&Counted>,
         let first = made.plan.counters_for(placement.numbers());
         let planned = made.plan.edit(id);
         loops.plan(&placement, first, planned);
-        for (counter, slot) in (first.0..).map(CounterId).zip(&placement.counters) {
-            match (slot, loops.counted_in(*slot)) {
-                // Its counter gets what registers hold.
-                (Slot::Block(_), _) => {}
-                (_, Some(reg)) => planned.act(point(*slot), Action::CountIn(reg)),
-                (_, None) => planned.count(point(*slot), counter),
-            }
-        }
-        if !placement.joined.is_empty() {
-            planned.note = Some(CounterId(first.0 + placement.counters.len() as u32));
-        }
+        plan_counters(planned, &placement, first, |slot| loops.counted_in(slot));
+        made.holds |= !planned.held.is_empty() || !placement.derived.is_empty();
         made.funcs.push(NotedFunc { entry: program.func(id).entry, first: first.0, placement });
     }
+    made.cuts = may_handle_signals(program.image()).then(|| made.plan.counters_for(NUMBERS));
     made
+}
+
+/// The plan that these notes are of, unless registers hold anything.
+pub fn noted_plan(program: &Program, notes: &Notes) -> CountPlan {
+    let mut made = CountPlan::default();
+    for noted in &notes.funcs {
+        let first = made.plan.counters_for(noted.placement.numbers());
+        if let Some(id) = program.func_starting_at(noted.entry) {
+            plan_counters(made.plan.edit(id), &noted.placement, first, |_| None);
+        }
+    }
+    made.cuts = notes.manner.cuts.then(|| made.plan.counters_for(NUMBERS));
+    made
+}
+
+fn plan_counters(planned: &mut FuncPlan, placement: &Placement, first: CounterId, held: impl Fn(Slot) -> Option<Reg>) {
+    for (counter, slot) in (first.0..).map(CounterId).zip(&placement.counters) {
+        match (slot, held(*slot)) {
+            // Its counter gets what registers hold.
+            (Slot::Block(_), _) => {}
+            (_, Some(reg)) => planned.act(point(*slot), Action::CountIn(reg)),
+            (_, None) => planned.count(point(*slot), counter),
+        }
+    }
+    if !placement.joined.is_empty() {
+        planned.note = Some(CounterId(first.0 + placement.counters.len() as u32));
+    }
 }
 
 fn point(slot: Slot) -> Point {

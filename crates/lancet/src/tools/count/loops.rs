@@ -26,7 +26,7 @@ use lancet_isa::{Reg, RegSet};
 use super::{Derived, Placement, Slot, Weights};
 
 /// Where the rounds of a loop are counted.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub enum Rounds {
     /// In memory, each as it happens: nothing is lost, however the process ends.
     #[default]

@@ -24,6 +24,7 @@
 mod callers;
 mod cost;
 mod counted;
+mod cuts;
 pub mod file;
 mod flow;
 mod instrument;
@@ -40,10 +41,11 @@ use lancet_engine::program::{BlockId, EdgeId, Func};
 
 pub use cost::Cost;
 pub use counted::Counted;
+pub use cuts::Cut;
 pub use file::{CountsError, CountsFile};
-pub use instrument::{CountPlan, instrument};
+pub use instrument::{CountPlan, instrument, noted_plan};
 pub use loops::Rounds;
-pub use notes::{NotedFunc, Notes, Original};
+pub use notes::{Manner, NotedFunc, Notes, Original};
 pub use place::Placer;
 pub use solve::{FlowError, Place, Solver};
 pub use weights::{Estimator, Weights};
@@ -115,6 +117,8 @@ pub struct Counts {
     pub calls_not_returned: Vec<i64>,
     /// By index in [`Placement::open`]: how often control ended inside the block. Negative if it began there.
     pub ended_inside: Vec<i64>,
+    /// Where handlers of signals took control away in the middle of a block, for good.
+    pub cuts: Vec<Cut>,
     /// Where control seems to have ended in the middle of a block, and how often: by a fatal signal, the end of the
     /// process, or a signal's handler that jumps elsewhere. A count may differ from the truth by that number in all, or
     /// by the rounds of a loop that were not yet in memory ([`Rounds`]).
@@ -122,6 +126,18 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// How often this instruction of a block ran, by its place in the block.
+    pub fn runs(&self, block: BlockId, insn: u32) -> u64 {
+        let cuts = self.cuts.iter().filter(|cut| cut.block == block && cut.ran <= insn);
+        let entered = self.blocks.get(block.0 as usize).copied().unwrap_or(0);
+        entered.saturating_add_signed(-cuts.map(|cut| cut.times).sum::<i64>())
+    }
+
+    /// How often the call at the end of a block was made.
+    pub fn calls_in(&self, func: &Func, block: BlockId) -> u64 {
+        self.runs(block, func.block(block).insns.saturating_sub(1))
+    }
+
     /// 0 for what the function does not have.
     pub fn of(&self, slot: Slot) -> u64 {
         let (counts, i) = match slot {

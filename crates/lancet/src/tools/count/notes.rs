@@ -6,14 +6,15 @@ use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 use lancet_engine::image::Image;
+use lancet_engine::layout::Sharing;
 use lancet_engine::program::{BlockId, EdgeId};
 use lancet_isa::Svma;
 use serde::{Deserialize, Serialize};
 
-use super::{Derived, Placement, Slot};
+use super::{Derived, Placement, Rounds, Slot};
 
 /// Changes with whatever would make old notes misunderstood, the analysis' numbering of edges included.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// No program has so many counters that its notes are larger; what claims to be is not ours.
 const MAX_BYTES: u64 = 1 << 30;
@@ -22,8 +23,18 @@ const MAX_BYTES: u64 = 1 << 30;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Notes {
     pub original: Original,
+    pub manner: Manner,
     /// By entry.
     pub funcs: Vec<NotedFunc>,
+}
+
+/// What the code of a rewritten program depends on beside its counters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Manner {
+    pub sharing: Sharing,
+    pub rounds: Rounds,
+    /// Where a handler interrupts is noted, behind all counters.
+    pub cuts: bool,
 }
 
 /// The program that was rewritten.
@@ -62,6 +73,7 @@ pub struct NotedFunc {
 struct Stored {
     version: u32,
     original: Original,
+    manner: Manner,
     funcs: Vec<StoredFunc>,
 }
 
@@ -83,8 +95,8 @@ impl Notes {
             joined: func.placement.joined.iter().map(|edge| edge.0).collect(),
             derived: func.placement.derived.iter().map(|derived| (derived.block.0, derived.by)).collect(),
         };
-        let stored =
-            Stored { version: VERSION, original: self.original.clone(), funcs: self.funcs.iter().map(func).collect() };
+        let (original, manner) = (self.original.clone(), self.manner);
+        let stored = Stored { version: VERSION, original, manner, funcs: self.funcs.iter().map(func).collect() };
         // Into memory, of types without surprises: this cannot fail.
         let bytes = postcard::to_stdvec(&stored).unwrap_or_default();
         // More effort saves little and costs much.
@@ -110,7 +122,7 @@ impl Notes {
             funcs.push(NotedFunc { entry: Svma(func.entry), first, placement });
             first = first.checked_add(count)?;
         }
-        Some(Notes { original: stored.original, funcs })
+        Some(Notes { original: stored.original, manner: stored.manner, funcs })
     }
 }
 

@@ -11,7 +11,8 @@
 //! rest leads inwards, and so would have to run backwards. Then it was stopped in that part, and the block behind the
 //! link takes it. That is the least that explains the counters: the world outside is the root of the tree and its leaves
 //! are taken off first, so whatever really happened stopped at least as many threads in each part. A count can
-//! therefore differ from the truth by the number of such ends at most, and without any it is exact.
+//! therefore differ from the truth by the number of such ends at most, and without any it is exact. Where a handler took
+//! control away it is known ([`Cut`]), and taken into account beforehand.
 //!
 //! What is left is checked: no link but a leak may run backwards, and no node may be left more often than entered.
 
@@ -21,7 +22,7 @@ use lancet_engine::program::{BlockId, Func};
 use lancet_isa::Svma;
 
 use super::flow::{FlowGraph, Node, Role, Shape};
-use super::{Counts, Placement, Slot, refill};
+use super::{Counts, Cut, Placement, Slot, refill};
 
 /// The counters of a function do not fit its control flow.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -110,8 +111,27 @@ struct NodeState {
 impl Solver {
     /// `counters` are in the order of the placement.
     pub fn solve(&mut self, func: &Func, placement: &Placement, counters: &[u64]) -> Result<Counts, FlowError> {
+        self.solve_cut(func, placement, counters, &[])
+    }
+
+    /// The same where it is known of some threads that they were stopped.
+    pub fn solve_cut(
+        &mut self,
+        func: &Func,
+        placement: &Placement,
+        counters: &[u64],
+        cuts: &[Cut],
+    ) -> Result<Counts, FlowError> {
         let shape = Shape::of(func, &placement.open, &placement.joined, &placement.derived);
-        self.solve_shape(&shape, placement, counters).map_err(|fault| self.explain(func, placement, counters, fault))
+        let mut counters = counters.to_vec();
+        for cut in cuts {
+            if let Some(counter) = cut.uncounted.and_then(|i| counters.get_mut(i as usize)) {
+                *counter = counter.wrapping_add_signed(cut.times);
+            }
+        }
+        let counters = &counters[..];
+        self.solve_shape(&shape, placement, counters, cuts)
+            .map_err(|fault| self.explain(func, placement, counters, fault))
     }
 
     pub(super) fn solve_shape(
@@ -119,14 +139,20 @@ impl Solver {
         shape: &Shape<'_>,
         placement: &Placement,
         counters: &[u64],
+        cuts: &[Cut],
     ) -> Result<Counts, Fault> {
         let open = shape.tidy_open();
         self.flow.rebuild(&Shape { open: &open, ..*shape });
         self.set_known(placement, counters)?;
+        for cut in cuts.iter().filter(|cut| cut.inside && (cut.block.0 as usize) < self.flow.blocks()) {
+            self.nodes[self.flow.out_of(cut.block) as usize].surplus -= i128::from(cut.times);
+            self.nodes[self.flow.outside() as usize].surplus += i128::from(cut.times);
+        }
         self.find_unknown()?;
         self.peel()?;
         self.check()?;
-        self.collect(open.len())
+        let counts = self.collect(open.len())?;
+        Ok(Counts { cuts: cuts.to_vec(), ..counts })
     }
 
     fn set_known(&mut self, placement: &Placement, counters: &[u64]) -> Result<(), Fault> {
@@ -249,6 +275,7 @@ impl Solver {
             calls_not_returned: self.flow.call_leaks().iter().map(|i| signed(*i as usize)).collect::<Result<_, _>>()?,
             ended_inside: self.flow.open_leaks(open).map(signed).collect::<Result<_, _>>()?,
             stopped: self.stopped.clone(),
+            cuts: Vec::new(),
         })
     }
 

@@ -25,7 +25,7 @@ fn walks_are_reconstructed() {
         let truth = walk(made.shape(), &mut r, habits, 6, 40);
         let placed = placer.place_shape(&made.shape(), &weights);
         for placement in [placed, every_edge(&made.shape())] {
-            let solved = solver.solve_shape(&made.shape(), &placement, &truth.counters(&placement));
+            let solved = solver.solve_shape(&made.shape(), &placement, &truth.counters(&placement), &[]);
             let is_right = solved.as_ref().is_ok_and(|counts| truth.is_told_by(counts));
             assert!(is_right, "seed {seed}: {solved:?}, not {:?}: {made:?} {placement:?}", truth.counts);
         }
@@ -56,7 +56,7 @@ fn walks_are_reconstructed_from_registers() {
                 *counter = counter.wrapping_mul(by as u64);
             }
         }
-        let solved = solver.solve_shape(&shape, &placement, &counters);
+        let solved = solver.solve_shape(&shape, &placement, &counters, &[]);
         let is_right = solved.as_ref().is_ok_and(|counts| truth.is_told_by(counts));
         assert!(is_right, "seed {seed}: {solved:?}, not {:?}: {made:?} {placement:?}", truth.counts);
     }
@@ -104,7 +104,7 @@ fn counted(slots: &[Slot]) -> Placement {
 }
 
 fn fault(made: &Made, slots: &[Slot], counters: &[u64]) -> Option<Fault> {
-    Solver::default().solve_shape(&made.shape(), &counted(slots), counters).err()
+    Solver::default().solve_shape(&made.shape(), &counted(slots), counters, &[]).err()
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_diamond_needs_two_counters() {
     let placement = Placer::default().place_shape(&made.shape(), &made.estimate());
     assert_eq!(placement.counters.len(), 2);
     let slots = counted(&[Slot::Edge(EdgeId(0)), Slot::Exit(0)]);
-    let counts = Solver::default().solve_shape(&made.shape(), &slots, &[3, 10]).unwrap();
+    let counts = Solver::default().solve_shape(&made.shape(), &slots, &[3, 10], &[]).unwrap();
     assert_eq!(counts.edges, [3, 7, 3, 7]);
     assert_eq!(counts.blocks, [10, 3, 7, 10]);
     assert_eq!((counts.entries, counts.exits), (vec![10], vec![10]));
@@ -124,12 +124,12 @@ fn a_thread_that_was_stopped_is_found_where_more_comes_in_than_goes_out() {
     let made = diamond();
     // Three took the one side and two the way on from it: one is still there.
     let slots = counted(&[Slot::Entry(0), Slot::Edge(EdgeId(0)), Slot::Edge(EdgeId(2))]);
-    let counts = Solver::default().solve_shape(&made.shape(), &slots, &[10, 3, 2]).unwrap();
+    let counts = Solver::default().solve_shape(&made.shape(), &slots, &[10, 3, 2], &[]).unwrap();
     assert_eq!((counts.edges, counts.exits), (vec![3, 7, 2, 7], vec![9]));
     assert_eq!((counts.blocks, counts.stopped), (vec![10, 3, 7, 9], vec![(BlockId(1), 1)]));
     // One more took the one side than left.
     let slots = counted(&[Slot::Edge(EdgeId(0)), Slot::Exit(0)]);
-    let counts = Solver::default().solve_shape(&made.shape(), &slots, &[11, 10]).unwrap();
+    let counts = Solver::default().solve_shape(&made.shape(), &slots, &[11, 10], &[]).unwrap();
     assert_eq!((counts.edges, counts.stopped), (vec![11, 0, 11, 0], vec![(BlockId(3), 1)]));
 }
 

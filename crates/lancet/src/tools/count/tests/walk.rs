@@ -93,6 +93,7 @@ pub fn walk(shape: Shape<'_>, r: &mut Random, habits: Habits, visits: usize, ste
         blocks[call.block.0 as usize].leak = Some(Leak::Call(i));
     }
     let counts = Counts {
+        cuts: Vec::new(),
         blocks: vec![0; shape.blocks],
         edges: vec![0; shape.edges.len()],
         entries: vec![0; shape.entries.len()],

@@ -1,0 +1,147 @@
+//! `cargo xtask exact`: are the counts of the benchmark's programs those of callgrind, instruction by instruction?
+//!
+//! Each program runs once edited, and once as it is under callgrind. Both list how often each address of the program ran
+//! (`lancet report --format callgrind` writes the same format), and every one that Lancet counted must agree. Left out is
+//! what callgrind counts otherwise: instructions with a repeat prefix, whose rounds it counts, stubs to other objects,
+//! which it gives to their callers, and the sections `.init` and `.fini`, which it does not show.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::bench::workloads::Maker;
+use crate::shell;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Callgrind is 20 to 60 times slower than the programs, so this takes minutes.
+
+Examples:
+  cargo xtask exact
+  cargo xtask exact bzip2 shapes")]
+pub struct Options {
+    /// This lancet, instead of the one that is built for release
+    #[arg(long)]
+    lancet: Option<PathBuf>,
+    /// Who counts, as for `lancet rewrite --counters`
+    #[arg(long)]
+    counters: Option<String>,
+    /// Names of workloads of `cargo xtask bench count`, instead of all
+    workloads: Vec<String>,
+}
+
+/// Differences that are told in full.
+const SHOWN: usize = 10;
+
+pub fn run(options: &Options) -> Result<ExitCode> {
+    let lancet = shell::lancet_or_build(options.lancet.as_deref())?;
+    ensure!(shell::find_program("valgrind").is_some(), "valgrind is not installed");
+    let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let maker = Maker { lancet: &lancet, scratch: scratch.path(), with_peers: false };
+    let mut good = true;
+    for (name, native) in maker.native_runs(&options.workloads)? {
+        let program = PathBuf::from(native.get_program());
+        let ours = counted(&lancet, options.counters.as_deref(), &native, scratch.path())?;
+        let theirs = interpreted(&native, scratch.path())?;
+        let left_out = left_out(&program)?;
+        let compared: Vec<(u64, u64, u64)> = ours
+            .iter()
+            .filter(|(at, _)| !left_out.contains(at))
+            .map(|(at, count)| (*at, *count, theirs.get(at).copied().unwrap_or(0)))
+            .collect();
+        let executed: u64 = compared.iter().map(|(_, count, _)| count).sum();
+        let different: Vec<_> = compared.iter().filter(|(_, ours, theirs)| ours != theirs).collect();
+        let (addresses, differences) = (compared.len(), different.len());
+        println!("{name:<10} {addresses:>7} addresses, {executed:>14} instructions, {differences} differences");
+        for (at, ours, theirs) in different.iter().take(SHOWN) {
+            println!("  {at:#x}: {ours}, callgrind has {theirs}");
+        }
+        good &= differences == 0 && addresses > 0;
+    }
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What Lancet counts, by address.
+fn counted(lancet: &Path, counters: Option<&str>, native: &Command, scratch: &Path) -> Result<BTreeMap<u64, u64>> {
+    let (edited, counts) = (scratch.join("edited"), scratch.join("edited.counts"));
+    let mut rewrite = Command::new(lancet);
+    rewrite.arg("rewrite").arg(native.get_program()).arg("-o").arg(&edited);
+    rewrite.args(counters.iter().flat_map(|who| ["--counters", who]));
+    shell::output(&mut rewrite)?;
+    let mut run = Command::new(&edited);
+    // Some programs look at their own name.
+    run.arg0(native.get_program());
+    shell::output(run.args(native.get_args()).env("LANCET_COUNTS", &counts).stdin(Stdio::null()))?;
+    let text = shell::output(Command::new(lancet).args(["report", "--format", "callgrind"]).arg(&counts))?;
+    std::fs::remove_file(&counts).with_context(|| format!("cannot remove {}", counts.display()))?;
+    Ok(parse(&String::from_utf8_lossy(&text), native.get_program().as_ref()))
+}
+
+/// What callgrind counts.
+fn interpreted(native: &Command, scratch: &Path) -> Result<BTreeMap<u64, u64>> {
+    let out = scratch.join("callgrind.out");
+    let mut callgrind = Command::new("valgrind");
+    callgrind.args(["-q", "--tool=callgrind", "--dump-instr=yes", "--skip-plt=no"]);
+    callgrind.arg(format!("--callgrind-out-file={}", out.display()));
+    shell::output(callgrind.arg(native.get_program()).args(native.get_args()).stdin(Stdio::null()))?;
+    let text = std::fs::read(&out).with_context(|| format!("cannot read {}", out.display()))?;
+    Ok(parse(&String::from_utf8_lossy(&text), native.get_program().as_ref()))
+}
+
+/// The costs of an object's instructions in callgrind's format: names may be numbered, addresses relative to the line
+/// before; the line behind a call is not an instruction's own.
+fn parse(text: &str, object: &Path) -> BTreeMap<u64, u64> {
+    let mut names: HashMap<&str, &str> = HashMap::new();
+    let mut counts = BTreeMap::new();
+    let (mut is_ours, mut is_call, mut at) = (false, false, 0u64);
+    for line in text.lines() {
+        if let Some((key @ ("ob" | "cob"), name)) = line.split_once('=') {
+            let name = match name.strip_prefix('(').and_then(|rest| rest.split_once(") ")) {
+                Some((number, name)) => *names.entry(number).insert_entry(name).get(),
+                None => names.get(name.trim_matches(['(', ')'])).copied().unwrap_or(name),
+            };
+            is_ours = if key == "ob" { Path::new(name) == object } else { is_ours };
+        } else if line.starts_with("calls=") {
+            is_call = true;
+        } else if let Some((address, count)) = cost(line, at) {
+            at = address;
+            if !std::mem::take(&mut is_call) && is_ours {
+                *counts.entry(at).or_default() += count;
+            }
+        }
+    }
+    counts
+}
+
+fn cost(line: &str, before: u64) -> Option<(u64, u64)> {
+    let mut words = line.split(' ');
+    let address = words.next()?;
+    let at = match address.as_bytes().first()? {
+        b'*' => before,
+        b'+' => before.checked_add(address[1..].parse().ok()?)?,
+        b'-' => before.checked_sub(address[1..].parse().ok()?)?,
+        _ => u64::from_str_radix(address.strip_prefix("0x")?, 16).ok()?,
+    };
+    Some((at, words.nth(1)?.parse().ok()?))
+}
+
+/// Addresses that callgrind counts otherwise, by what objdump says of them.
+fn left_out(program: &Path) -> Result<BTreeSet<u64>> {
+    let text = shell::output(Command::new("objdump").args(["-d", "--no-show-raw-insn"]).arg(program))?;
+    let mut left_out = BTreeSet::new();
+    let mut unseen = false;
+    for line in String::from_utf8_lossy(&text).lines() {
+        if let Some(section) = line.strip_prefix("Disassembly of section ") {
+            unseen = [".init:", ".fini:"].contains(&section) || section.starts_with(".plt");
+        } else if let Some((address, insn)) = line.split_once(":\t")
+            && (unseen || insn.starts_with("rep"))
+            && let Ok(at) = u64::from_str_radix(address.trim(), 16)
+        {
+            left_out.insert(at);
+        }
+    }
+    Ok(left_out)
+}
