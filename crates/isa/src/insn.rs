@@ -17,6 +17,23 @@ pub struct Insn {
     /// May write memory (the pushes of calls included).
     pub stores: bool,
     pub effects: Effects,
+    pub mentions: Mentions,
+}
+
+/// The constants of an instruction that may be addresses: a memory operand at a fixed place, immediates. (The target of
+/// a branch is not one: it is in [`Flow`].) An address that is loaded in halves is mentioned by the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mentions([Svma; 2]);
+
+impl Mentions {
+    /// 0 stands for none: nothing is there that a program could mean.
+    pub(crate) fn new(memory: Svma, immediate: Svma) -> Mentions {
+        Mentions([memory, immediate])
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Svma> {
+        self.0.into_iter().filter(|at| *at != Svma(0))
+    }
 }
 
 impl Insn {

@@ -27,7 +27,7 @@ use std::ops::ControlFlow;
 pub use addr::{Avma, FileOff, Svma};
 pub use elf::{DynamicReloc, elf_dynamic_relocs, elf_machine_name};
 pub use facts::{Abi, Endian, Facts};
-pub use insn::{Delay, Flow, Insn, Target};
+pub use insn::{Delay, Flow, Insn, Mentions, Target};
 pub use regs::{Effects, Reg, RegSet};
 
 /// Bytes that are no instruction.
@@ -82,10 +82,6 @@ pub trait Semantic: Send + Sync {
 
     /// The condition of the branch at the start of `code`, over the values just before it.
     fn guard(&self, code: &[u8], at: Svma) -> Option<value::Guard>;
-
-    /// Shows `visit` every constant of the instructions in `code`, up to what does not decode, that may be an address:
-    /// a memory operand at a fixed place, an immediate. (A branch target is not one: it is in [`Insn::flow`].)
-    fn address_constants(&self, code: &[u8], at: Svma, visit: &mut dyn FnMut(Svma));
 
     /// May an instruction in `code` call the system? A quick look at the bytes: it may say yes too often.
     fn may_call_system(&self, code: &[u8]) -> bool;

@@ -52,7 +52,6 @@ fn random_bytes_never_panic() {
         isa.guard(code, at);
         isa.jump_target(code, at);
         isa.is_padding(code, at);
-        isa.address_constants(code, at, &mut |_| {});
     }
     assert!(legal > ROUNDS / 10 && illegal > ROUNDS / 10, "{legal} legal, {illegal} illegal");
 }

@@ -1,5 +1,7 @@
 //! What Blackfin instructions do to control flow, registers and values.
 
+use std::ops::ControlFlow;
+
 use lancet_isa::blackfin::{
     Accs, Address, AllReg, Assembler, BfInsn, Compare, DPreg, Dreg, ImmPart, Load, Loop, LoopCount, Mreg, Op, Preg,
     RegRange, ReturnFrom, decode, encode, encode_insn,
@@ -238,7 +240,11 @@ fn addresses_and_tables() {
     assert_eq!(value(&after(&code, reg("P2")), &regs), 0x1234_5678 + 12);
 
     let mut constants = Vec::new();
-    isa().address_constants(&code, Svma(AT.into()), &mut |at| constants.push(at.0));
+    let seen = isa().decode(&code, Svma(AT.into()), &mut |insn| {
+        constants.extend(insn.mentions.iter().map(|at| at.0));
+        ControlFlow::Continue(())
+    });
+    assert_eq!(seen, Ok(()));
     assert_eq!(constants, [0x1234_5678]);
 
     let frame = encode(&Op::Link { frame: 16 }, AT).unwrap();

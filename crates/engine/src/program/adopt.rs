@@ -171,5 +171,10 @@ fn join(image: &Image, function: &mut Region, mut part: Region) {
     }
     function.cfg.tables.append(&mut part.cfg.tables);
     function.cfg.labels.append(&mut part.cfg.labels);
+    function.cfg.overlaps |= part.cfg.overlaps;
     function.cfg.repeats.append(&mut part.cfg.repeats);
+    function.cfg.followed.append(&mut part.cfg.followed);
+    function.cfg.followed.sort_unstable();
+    function.cfg.mentions.append(&mut part.cfg.mentions);
+    function.cfg.mentions.sort_unstable();
 }

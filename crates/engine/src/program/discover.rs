@@ -3,7 +3,7 @@
 //! [Seeds](super::seeds) make the first [regions](super::region). Parts that stand elsewhere and say so join their
 //! function. Then, in rounds until nothing is new:
 //!
-//! 1. regions that are new or have changed are analysed, in parallel;
+//! 1. regions that are new or have changed are analysed, in parallel, or [extended](super::extend);
 //! 2. which of them never return is settled ([`super::noreturn`]);
 //! 3. what the code that can run calls and jumps to makes new regions, or new entries into known ones.
 //!
@@ -17,10 +17,11 @@ use lancet_isa::{Svma, Target};
 use rayon::prelude::*;
 
 use super::adopt::Evidence;
+use super::extend::{Extended, extend};
 use super::func::{FoundBy, Part};
 use super::index::Index;
 use super::jump_tables::{Bound, JumpTable, first_behind};
-use super::noreturn::{Links, is_noreturn_name};
+use super::noreturn::{Links, is_noreturn_name, noreturn_slots};
 use super::region::{self, End, RegionBlock, RegionCfg, RegionSpec, Scratch, Surroundings};
 use super::seeds::{self, Seed};
 use crate::image::{Cfa, Image};
@@ -61,6 +62,10 @@ pub(super) struct Region {
     pub(super) named_noreturn: bool,
     /// Must be analysed (again).
     pub(super) dirty: bool,
+    /// Entries that lead to code that was not read yet.
+    pending: Vec<Svma>,
+    /// Must be analysed again once nothing else is new.
+    stale: bool,
     /// What can run of it has changed since its outflows were followed.
     pub(super) fresh: bool,
 }
@@ -96,6 +101,8 @@ impl Region {
             was_noreturn: false,
             named_noreturn: false,
             dirty: true,
+            pending: Vec::new(),
+            stale: false,
             fresh: true,
         }
     }
@@ -160,6 +167,8 @@ pub(super) struct Discovery<'a> {
     pub(super) index: Index,
     /// Where jump tables start: no other goes on past one.
     stops: Vec<Svma>,
+    /// See [`noreturn_slots`].
+    pub(super) noreturn_slots: Vec<Svma>,
     /// Regions have other numbers than when they were linked.
     pub(super) renumbered: bool,
 }
@@ -182,8 +191,14 @@ pub(super) enum OutflowKind {
 }
 
 pub(super) fn discover(image: &Image) -> Discovery<'_> {
-    let mut found =
-        Discovery { image, regions: Vec::new(), index: Index::default(), stops: Vec::new(), renumbered: true };
+    let mut found = Discovery {
+        image,
+        regions: Vec::new(),
+        index: Index::default(),
+        stops: Vec::new(),
+        noreturn_slots: noreturn_slots(image),
+        renumbered: true,
+    };
     found.plant(seeds::collect(image));
     found.enter_landing_pads();
     found.adopt_parts(Evidence::TheirOwn);
@@ -257,7 +272,11 @@ impl Discovery<'_> {
             self.settle_noreturn();
             let flows = self.outflows(|region| region.fresh);
             self.regions.iter_mut().for_each(|region| region.fresh = false);
-            if !self.follow(&flows) {
+            if self.follow(&flows) {
+                continue;
+            }
+            self.regions.iter_mut().for_each(|region| region.dirty |= std::mem::take(&mut region.stale));
+            if !self.regions.iter().any(|region| region.dirty) {
                 return;
             }
         }
@@ -273,17 +292,24 @@ impl Discovery<'_> {
             let known = self.regions.iter().filter(|region| region.noreturn || region.named_noreturn);
             known.map(Region::start).collect()
         };
-        let image = self.image;
+        let (image, noreturn_slots) = (self.image, &self.noreturn_slots);
         let returns = |to: Target| match to {
             Target::Direct(to) => never.binary_search(&to).is_err(),
-            Target::Slot(slot) => !image.slot_name(slot).is_some_and(is_noreturn_name),
+            Target::Slot(slot) => noreturn_slots.binary_search(&slot).is_err(),
             Target::Computed => true,
         };
         let around = Surroundings { image, outside_target: &outside_target, returns: &returns, stops: &self.stops };
-        let mut dirty: Vec<&mut Region> = self.regions.iter_mut().filter(|region| region.dirty).collect();
+        let has_work = |region: &&mut Region| region.dirty || !region.pending.is_empty();
+        let mut dirty: Vec<&mut Region> = self.regions.iter_mut().filter(has_work).collect();
         dirty.par_iter_mut().for_each_init(Scratch::default, |scratch, region| {
-            let entries: Vec<Svma> = region.all_entries().collect();
-            region.cfg = region::analyse(&around, &RegionSpec { parts: &region.parts, entries: &entries }, scratch);
+            let pending = std::mem::take(&mut region.pending);
+            if region.dirty {
+                let entries: Vec<Svma> = region.all_entries().collect();
+                region.cfg = region::analyse(&around, &RegionSpec { parts: &region.parts, entries: &entries }, scratch);
+                region.stale = false;
+            } else {
+                region.stale |= extend(&mut region.cfg, &around, &region.parts, &pending) == Extended::Stale;
+            }
             region.dirty = false;
             region.fresh = true;
             region.was_noreturn = region.noreturn;
@@ -355,7 +381,9 @@ impl Discovery<'_> {
             } else if let Err(place) = region.entries.binary_search(&flow.to) {
                 region.entries.insert(place, flow.to);
                 region.fresh = true;
-                region.dirty |= region.cfg.block_at(flow.to).is_none() && !region.cfg.split(self.image, flow.to);
+                if region.cfg.block_at(flow.to).is_none() {
+                    region.pending.push(flow.to);
+                }
                 changed = true;
             }
         }
@@ -370,7 +398,7 @@ impl Discovery<'_> {
     /// and where tables start; the `first` time, also because parts were joined. `false`: there are none.
     fn look_again(&mut self, first: bool) -> bool {
         let known = std::mem::take(&mut self.stops);
-        let tables = self.regions.par_iter().flat_map_iter(|region| region.cfg.tables.iter().map(|table| table.at));
+        let tables = self.regions.par_iter().flat_map_iter(|region| region.cfg.tables.iter().map(JumpTable::start));
         self.stops = tables.collect();
         if first {
             self.stops.extend(self.image.sections().iter().map(|section| section.svma));
@@ -410,7 +438,7 @@ impl Discovery<'_> {
                 return Vec::new();
             }
             let near = union(near.iter().map(|(_, range)| range.clone()).collect());
-            self.constants_in_code(region, &|at| {
+            Self::constants_in_code(region, &|at| {
                 let next = near.partition_point(|range| range.start <= at);
                 next > 0 && at < near[next - 1].end
             })

@@ -5,7 +5,7 @@
 //! value. (The reverse does not hold, and need not: an analysis that misses an equality reports less.)
 
 use lancet_isa::value::Expr;
-use lancet_isa::{Reg, RegSet};
+use smallvec::SmallVec;
 
 /// Larger expressions are given up: nothing that a compiler emits for a switch comes near.
 const MAX_NODES: usize = 32;
@@ -14,7 +14,7 @@ const MAX_NODES: usize = 32;
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(super) struct Linear<'e> {
     pub(super) constant: u64,
-    pub(super) terms: Vec<(&'e Expr, u64)>,
+    pub(super) terms: SmallVec<[(&'e Expr, u64); 3]>,
 }
 
 impl<'e> Linear<'e> {
@@ -49,11 +49,52 @@ impl<'e> Linear<'e> {
             },
         }
     }
+}
 
-    fn into_expr(self) -> Expr {
+/// The same, of parts that it owns.
+#[derive(Default)]
+struct Sum {
+    constant: u64,
+    terms: SmallVec<[(Expr, u64); 3]>,
+}
+
+impl Sum {
+    fn of(expr: Expr) -> Sum {
+        let mut sum = Sum::default();
+        sum.accumulate(expr, 1);
+        sum
+    }
+
+    fn accumulate(&mut self, expr: Expr, factor: u64) {
+        match expr {
+            Expr::Const(value) => self.constant = self.constant.wrapping_add(value.wrapping_mul(factor)),
+            Expr::Add(a, b) => {
+                self.accumulate(*a, factor);
+                self.accumulate(*b, factor);
+            }
+            Expr::Sub(a, b) => {
+                self.accumulate(*a, factor);
+                self.accumulate(*b, factor.wrapping_neg());
+            }
+            Expr::Mul(a, by) => self.accumulate(*a, factor.wrapping_mul(by)),
+            atom => match self.terms.iter().position(|(known, _)| *known == atom) {
+                Some(i) => {
+                    self.terms[i].1 = self.terms[i].1.wrapping_add(factor);
+                    if self.terms[i].1 == 0 {
+                        self.terms.remove(i);
+                    }
+                }
+                None if factor != 0 => self.terms.push((atom, factor)),
+                None => {}
+            },
+        }
+    }
+
+    fn into_expr(mut self) -> Expr {
+        self.terms.sort_unstable();
         let mut sum: Option<Expr> = None;
         for (atom, factor) in self.terms {
-            let term = if factor == 1 { atom.clone() } else { Expr::Mul(Box::new(atom.clone()), factor) };
+            let term = if factor == 1 { atom } else { Expr::Mul(Box::new(atom), factor) };
             sum = Some(match sum {
                 None => term,
                 Some(before) => before.plus(term),
@@ -67,19 +108,23 @@ impl<'e> Linear<'e> {
     }
 }
 
-pub(super) fn simplify(expr: &Expr) -> Expr {
+pub(super) fn simplify(expr: Expr) -> Expr {
     match expr {
-        Expr::Const(_) | Expr::Reg(_) | Expr::Opaque => expr.clone(),
-        Expr::Load { addr, bits } => simplify(addr).load(*bits),
-        Expr::Extend { value, bits, signed } => extend(simplify(value), *bits, *signed),
-        Expr::And(value, mask) => and(simplify(value), *mask),
-        Expr::Shr(value, by) => match simplify(value) {
-            Expr::Const(value) => Expr::Const(value.checked_shr(u32::from(*by)).unwrap_or(0)),
-            value => Expr::Shr(Box::new(value), *by),
-        },
-        Expr::Add(a, b) => Linear::of(&simplify(a).plus(simplify(b))).into_expr(),
-        Expr::Sub(a, b) => Linear::of(&Expr::Sub(Box::new(simplify(a)), Box::new(simplify(b)))).into_expr(),
-        Expr::Mul(a, by) => Linear::of(&Expr::Mul(Box::new(simplify(a)), *by)).into_expr(),
+        Expr::Const(_) | Expr::Reg(_) | Expr::Opaque => expr,
+        Expr::Load { addr, bits } => simplify(*addr).load(bits),
+        Expr::Extend { value, bits, signed } => extend(simplify(*value), bits, signed),
+        Expr::And(value, mask) => and(simplify(*value), mask),
+        Expr::Shr(value, by) => shr(simplify(*value), by),
+        Expr::Add(a, b) => Sum::of(simplify(*a).plus(simplify(*b))).into_expr(),
+        Expr::Sub(a, b) => Sum::of(Expr::Sub(Box::new(simplify(*a)), Box::new(simplify(*b)))).into_expr(),
+        Expr::Mul(a, by) => Sum::of(Expr::Mul(Box::new(simplify(*a)), by)).into_expr(),
+    }
+}
+
+fn shr(value: Expr, by: u8) -> Expr {
+    match value {
+        Expr::Const(value) => Expr::Const(value.checked_shr(u32::from(by)).unwrap_or(0)),
+        value => Expr::Shr(Box::new(value), by),
     }
 }
 
@@ -100,7 +145,7 @@ fn extend(value: Expr, bits: u8, signed: bool) -> Expr {
     match value {
         // Only the low bits count, so an inner extension of at least as many says nothing.
         Expr::Extend { value: inner, bits: inner_bits, .. } if inner_bits >= bits => extend(*inner, bits, signed),
-        sum @ (Expr::Add(..) | Expr::Sub(..) | Expr::Mul(..)) => match low_bits_of_sum(&sum, bits) {
+        sum @ (Expr::Add(..) | Expr::Sub(..) | Expr::Mul(..)) => match low_bits_of_sum(sum, bits) {
             low @ Expr::Const(_) => extend(low, bits, signed),
             low => Expr::Extend { value: Box::new(low), bits, signed },
         },
@@ -109,19 +154,21 @@ fn extend(value: Expr, bits: u8, signed: bool) -> Expr {
 }
 
 /// A sum of which only the low `bits` are used: the same for its terms, and its constant as a small signed number.
-fn low_bits_of_sum(sum: &Expr, bits: u8) -> Expr {
-    let mut linear = Linear::of(sum);
-    linear.terms.retain(|(atom, factor)| zeros_below(atom) + factor.trailing_zeros() < u32::from(bits));
-    for (atom, _) in &mut linear.terms {
-        if let Expr::Extend { value, bits: inner, .. } = atom
-            && *inner >= bits
-        {
-            *atom = value;
+fn low_bits_of_sum(sum: Expr, bits: u8) -> Expr {
+    let mut low = Sum::default();
+    for (atom, factor) in Sum::of(sum.clone()).terms {
+        if zeros_below(&atom) + factor.trailing_zeros() >= u32::from(bits) {
+            continue;
+        }
+        match atom {
+            Expr::Extend { value, bits: inner, .. } if inner >= bits => low.accumulate(*value, factor),
+            atom => low.accumulate(atom, factor),
         }
     }
     let shift = 64 - bits;
-    linear.constant = ((linear.constant << shift) as i64 >> shift) as u64;
-    Linear::of(&linear.into_expr()).into_expr()
+    low.constant = low.constant.wrapping_add(Linear::of(&sum).constant);
+    low.constant = ((low.constant << shift) as i64 >> shift) as u64;
+    low.into_expr()
 }
 
 fn and(value: Expr, mask: u64) -> Expr {
@@ -139,11 +186,12 @@ fn and(value: Expr, mask: u64) -> Expr {
 /// `value & mask` where the mask takes only the constant of a sum: a register whose halves are loaded one after the
 /// other is `(low half + constant) & 0xffff0000` in between.
 fn high_part(value: &Expr, mask: u64) -> Option<Expr> {
-    let mut sum = Linear::of(value);
-    let constant = std::mem::take(&mut sum.constant);
-    let below = 64 - upper_bound(&sum.into_expr()).leading_zeros();
-    let apart = constant.trailing_zeros() >= below && mask.trailing_zeros() >= below;
-    apart.then_some(Expr::Const(constant & mask))
+    let sum = Linear::of(value);
+    let most =
+        sum.terms.iter().fold(0, |most: u64, (atom, by)| most.saturating_add(upper_bound(atom).saturating_mul(*by)));
+    let below = 64 - most.leading_zeros();
+    let apart = sum.constant.trailing_zeros() >= below && mask.trailing_zeros() >= below;
+    apart.then_some(Expr::Const(sum.constant & mask))
 }
 
 /// The number of low bits that are 0 whatever the registers hold.
@@ -169,27 +217,36 @@ pub(super) fn upper_bound(expr: &Expr) -> u64 {
     }
 }
 
-/// Replaces every part for which `with` has a value. `None`: too large.
+/// Replaces every part of an expression, which is simplified, for which `with` has a value. `None`: too large.
 pub(super) fn substitute(expr: &Expr, with: &dyn Fn(&Expr) -> Option<Expr>) -> Option<Expr> {
-    let replaced = simplify(&rewrite(expr, with));
-    (size(&replaced) <= MAX_NODES).then_some(replaced)
+    match replaced(expr, with) {
+        Some(new) => (size(&new) <= MAX_NODES).then_some(new),
+        None => Some(expr.clone()),
+    }
 }
 
-fn rewrite(expr: &Expr, with: &dyn Fn(&Expr) -> Option<Expr>) -> Expr {
+/// `None`: there is nothing to replace.
+fn replaced(expr: &Expr, with: &dyn Fn(&Expr) -> Option<Expr>) -> Option<Expr> {
     if let Some(new) = with(expr) {
-        return new;
+        return Some(simplify(new));
     }
-    let go = |e: &Expr| Box::new(rewrite(e, with));
-    match expr {
-        Expr::Const(_) | Expr::Reg(_) | Expr::Opaque => expr.clone(),
-        Expr::Load { addr, bits } => Expr::Load { addr: go(addr), bits: *bits },
-        Expr::Extend { value, bits, signed } => Expr::Extend { value: go(value), bits: *bits, signed: *signed },
-        Expr::Add(a, b) => Expr::Add(go(a), go(b)),
-        Expr::Sub(a, b) => Expr::Sub(go(a), go(b)),
-        Expr::Mul(a, by) => Expr::Mul(go(a), *by),
-        Expr::And(a, mask) => Expr::And(go(a), *mask),
-        Expr::Shr(a, by) => Expr::Shr(go(a), *by),
-    }
+    let both = |a: &Expr, b: &Expr| match (replaced(a, with), replaced(b, with)) {
+        (None, None) => None,
+        (new_a, new_b) => {
+            let (a, b) = (new_a.unwrap_or_else(|| a.clone()), new_b.unwrap_or_else(|| b.clone()));
+            Some((Box::new(a), Box::new(b)))
+        }
+    };
+    Some(match expr {
+        Expr::Const(_) | Expr::Reg(_) | Expr::Opaque => return None,
+        Expr::Load { addr, bits } => replaced(addr, with)?.load(*bits),
+        Expr::Extend { value, bits, signed } => extend(replaced(value, with)?, *bits, *signed),
+        Expr::And(value, mask) => and(replaced(value, with)?, *mask),
+        Expr::Shr(value, by) => shr(replaced(value, with)?, *by),
+        Expr::Mul(a, by) => Sum::of(Expr::Mul(Box::new(replaced(a, with)?), *by)).into_expr(),
+        Expr::Add(a, b) => both(a, b).map(|(a, b)| Sum::of(Expr::Add(a, b)).into_expr())?,
+        Expr::Sub(a, b) => both(a, b).map(|(a, b)| Sum::of(Expr::Sub(a, b)).into_expr())?,
+    })
 }
 
 fn size(expr: &Expr) -> usize {
@@ -223,21 +280,10 @@ pub(super) fn any_part(expr: &Expr, wanted: &dyn Fn(&Expr) -> bool) -> bool {
         }
 }
 
-/// Does the value depend on a register of the set, or on the pseudo registers of a comparison if `compared`?
-pub(super) fn mentions(expr: &Expr, regs: RegSet, compared: bool) -> bool {
-    any_part(expr, &|part| match part {
-        Expr::Reg(Reg::COMPARED | Reg::COMPARED_TO) => compared,
-        Expr::Reg(reg) => regs.contains(*reg),
-        _ => false,
-    })
-}
-
-pub(super) fn has_opaque(expr: &Expr) -> bool {
-    any_part(expr, &|part| *part == Expr::Opaque)
-}
-
 #[cfg(test)]
 mod tests {
+    use lancet_isa::Reg;
+
     use super::*;
 
     fn reg(n: u8) -> Expr {
@@ -248,20 +294,20 @@ mod tests {
     fn sums_are_equal_in_any_order() {
         let a = reg(1).plus(Expr::Const(4)).plus(Expr::Mul(Box::new(reg(2)), 8));
         let b = Expr::Mul(Box::new(reg(2)), 4).plus(reg(1)).plus(Expr::Mul(Box::new(reg(2)), 4)).plus(Expr::Const(4));
-        assert_eq!(simplify(&a), simplify(&b));
-        assert_eq!(simplify(&Expr::Sub(Box::new(a.clone()), Box::new(b))), Expr::Const(0));
+        assert_eq!(simplify(a.clone()), simplify(b.clone()));
+        assert_eq!(simplify(Expr::Sub(Box::new(a), Box::new(b))), Expr::Const(0));
     }
 
     #[test]
     fn halves_of_a_constant_come_together() {
         let low = |value: Expr| Expr::And(Box::new(value), 0xffff_0000).plus(Expr::Const(0x5678));
         let high = |value: Expr| Expr::And(Box::new(value), 0xffff).plus(Expr::Const(0x1234_0000));
-        assert_eq!(simplify(&low(high(reg(1)))), Expr::Const(0x1234_5678));
-        assert_eq!(simplify(&high(low(reg(1)))), Expr::Const(0x1234_5678));
-        assert_ne!(simplify(&low(reg(1).zero_extend(17))), Expr::Const(0x5678));
+        assert_eq!(simplify(low(high(reg(1)))), Expr::Const(0x1234_5678));
+        assert_eq!(simplify(high(low(reg(1)))), Expr::Const(0x1234_5678));
+        assert_ne!(simplify(low(reg(1).zero_extend(17))), Expr::Const(0x5678));
         let carry = Expr::And(Box::new(reg(1).zero_extend(16).plus(Expr::Const(0x1_8000))), 0xffff_0000);
         assert_eq!(
-            simplify(&carry),
+            simplify(carry),
             Expr::And(Box::new(reg(1).zero_extend(16).plus(Expr::Const(0x1_8000))), 0xffff_0000)
         );
     }
@@ -269,12 +315,12 @@ mod tests {
     #[test]
     fn extensions_that_change_nothing_go() {
         let byte = reg(3).load(8);
-        assert_eq!(simplify(&byte.clone().zero_extend(8).zero_extend(32)), byte);
-        assert_eq!(simplify(&reg(1).zero_extend(32).zero_extend(8)), reg(1).zero_extend(8));
-        assert_eq!(simplify(&Expr::And(Box::new(reg(1)), 0xff)), reg(1).zero_extend(8));
-        assert_eq!(simplify(&reg(1).zero_extend(8).sign_extend(32)), reg(1).zero_extend(8));
+        assert_eq!(simplify(byte.clone().zero_extend(8).zero_extend(32)), byte);
+        assert_eq!(simplify(reg(1).zero_extend(32).zero_extend(8)), reg(1).zero_extend(8));
+        assert_eq!(simplify(Expr::And(Box::new(reg(1)), 0xff)), reg(1).zero_extend(8));
+        assert_eq!(simplify(reg(1).zero_extend(8).sign_extend(32)), reg(1).zero_extend(8));
         let less = |e: Expr| e.plus(Expr::Const(0xffff_fffb)).zero_extend(32);
-        assert_eq!(simplify(&less(reg(1).zero_extend(32))), simplify(&less(reg(1))));
-        assert_eq!(simplify(&Expr::Const(0xffff_fffb).sign_extend(32)), Expr::Const(!4));
+        assert_eq!(simplify(less(reg(1).zero_extend(32))), simplify(less(reg(1))));
+        assert_eq!(simplify(Expr::Const(0xffff_fffb).sign_extend(32)), Expr::Const(!4));
     }
 }

@@ -33,7 +33,7 @@ impl Discovery<'_> {
             found.extend(self.words_in_data());
         }
         let wanted = |at: Svma| in_gap(at) || labels.binary_search(&at).is_ok();
-        let mentioned = self.regions.par_iter().flat_map_iter(|region| self.constants_in_code(region, &wanted));
+        let mentioned = self.regions.par_iter().flat_map_iter(|region| Self::constants_in_code(region, &wanted));
         found.par_extend(mentioned);
         found.retain(|at| wanted(*at));
         found.sort_unstable();
@@ -93,18 +93,14 @@ impl Discovery<'_> {
         words
     }
 
-    /// Addresses that the instructions of a region mention.
-    pub(super) fn constants_in_code(&self, region: &Region, wanted: &dyn Fn(Svma) -> bool) -> Vec<Svma> {
-        let isa = self.image.isa();
-        let mut found = Vec::new();
-        for (block, _) in region.cfg.blocks.iter().zip(&region.reached).filter(|(_, reached)| **reached) {
-            let Some(code) = self.image.bytes(block.start, u64::from(block.len)) else { continue };
-            isa.address_constants(code, block.start, &mut |at| {
-                if wanted(at) {
-                    found.push(at);
-                }
-            });
-        }
-        found
+    /// Addresses that the instructions of a region that can run mention.
+    pub(super) fn constants_in_code(region: &Region, wanted: &dyn Fn(Svma) -> bool) -> Vec<Svma> {
+        let blocks = &region.cfg.blocks;
+        let can_run = |at: Svma| {
+            let before = blocks.partition_point(|block| block.start <= at).checked_sub(1);
+            before.is_some_and(|i| region.reached[i] && blocks[i].end_address() > at)
+        };
+        let mentions = region.cfg.mentions.iter().filter(|(from, to)| wanted(*to) && can_run(*from));
+        mentions.map(|(_, to)| *to).collect()
     }
 }

@@ -12,15 +12,15 @@
 //!
 //! Nothing is taken from the order of sections or from instruction patterns.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::rc::Rc;
 
 use lancet_isa::value::{Expr, Place, Relation};
 use lancet_isa::{Facts, Flow, Insn, Isa, Reg, RegSet, Svma};
-use rustc_hash::FxHashMap;
 
 use super::constants::Constants;
-use super::expr::{Linear, any_part, has_opaque, mentions, simplify, substitute, upper_bound, visit};
+use super::expr::{Linear, any_part, simplify, substitute, upper_bound, visit};
 use super::jumps::Predecessors;
 use crate::image::Image;
 
@@ -32,7 +32,7 @@ const MAX_INDEX_WALKS: usize = 64;
 /// Conditions remembered on a path.
 const MAX_CONDITIONS: usize = 8;
 /// No switch has more entries.
-const MAX_ENTRIES: u64 = 1 << 16;
+pub(super) const MAX_ENTRIES: u64 = 1 << 16;
 
 /// The blocks that an indirect jump is looked at in. Indices are the caller's.
 pub(super) struct View<'a> {
@@ -45,7 +45,12 @@ pub(super) struct View<'a> {
     pub(super) leaders: &'a [u32],
     pub(super) preds: &'a Predecessors,
     /// Addresses in data where something else begins, sorted: a table does not go on past one.
-    pub(super) stops: [&'a [Svma]; 2],
+    pub(super) stops: &'a [Svma],
+    /// The first of more such addresses behind one; they are dear to find.
+    pub(super) data_behind: &'a dyn Fn(Svma) -> Option<Svma>,
+    /// How many entries to read at most of tables whose size nothing tells, and whether one had more.
+    pub(super) entries: u64,
+    pub(super) has_more: Cell<bool>,
 }
 
 impl<'a> View<'a> {
@@ -85,6 +90,12 @@ impl JumpTable {
         self.at + self.targets.len() as u64 * u64::from(self.entry_bytes)
     }
 
+    /// Where the table itself starts, of which the jump may use only a part: offsets are mostly relative to that.
+    pub(super) fn start(&self) -> Svma {
+        let is_start = |base: &Svma| *base < self.at && self.at - *base < MAX_ENTRIES * u64::from(self.entry_bytes);
+        self.base.filter(is_start).unwrap_or(self.at)
+    }
+
     /// Where an entry that stands at an address leads.
     pub(super) fn entry(&self, image: &Image, at: Svma) -> Option<Svma> {
         read_entry(image, at, self.entry_bytes, self.base)
@@ -120,31 +131,98 @@ struct Shape {
     base: Option<u64>,
 }
 
-#[derive(Clone, PartialEq, Eq, Hash)]
-enum Goal {
-    Target(Rc<Expr>),
-    Index(Shape, Rc<Expr>),
+/// An expression, and what it depends on.
+#[derive(Clone)]
+struct Term {
+    expr: Rc<Expr>,
+    needs: Needs,
 }
 
-#[derive(Clone, PartialEq, Eq, Hash)]
+impl Term {
+    fn new(expr: Expr) -> Term {
+        let mut needs = Needs::default();
+        visit(&expr, &mut |part| match part {
+            Expr::Reg(Reg::COMPARED | Reg::COMPARED_TO) => needs.comparison = true,
+            Expr::Reg(reg) => needs.regs |= RegSet::of(*reg),
+            Expr::Load { .. } => needs.memory = true,
+            Expr::Opaque => needs.opaque = true,
+            _ => {}
+        });
+        Term { expr: Rc::new(expr), needs }
+    }
+}
+
+impl PartialEq for Term {
+    fn eq(&self, other: &Term) -> bool {
+        Rc::ptr_eq(&self.expr, &other.expr) || self.expr == other.expr
+    }
+}
+
+#[derive(Clone, PartialEq)]
+enum Goal {
+    Target(Term),
+    Index(Shape, Term),
+}
+
+impl Goal {
+    fn term(&self) -> &Term {
+        match self {
+            Goal::Target(term) | Goal::Index(_, term) => term,
+        }
+    }
+
+    fn term_mut(&mut self) -> &mut Term {
+        match self {
+            Goal::Target(term) | Goal::Index(_, term) => term,
+        }
+    }
+}
+
+#[derive(Clone, PartialEq)]
 struct Condition {
     relation: Relation,
-    left: Rc<Expr>,
-    right: Rc<Expr>,
+    left: Term,
+    right: Term,
 }
 
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone)]
 struct State {
     goal: Goal,
     conditions: Vec<Condition>,
 }
 
-/// What a state depends on: an instruction that touches none of it is passed without a look.
+/// What an expression or a state depends on: an instruction that touches none of it is passed without a look.
 #[derive(Clone, Copy, Default)]
 struct Needs {
     regs: RegSet,
     comparison: bool,
     memory: bool,
+    /// An opaque value equals itself only where it was made.
+    opaque: bool,
+}
+
+impl Needs {
+    fn and(self, other: Needs) -> Needs {
+        Needs {
+            regs: self.regs | other.regs,
+            comparison: self.comparison || other.comparison,
+            memory: self.memory || other.memory,
+            opaque: self.opaque || other.opaque,
+        }
+    }
+
+    /// Is it about one of these, or about the comparison?
+    fn depends_on(self, regs: RegSet, compared: bool) -> bool {
+        self.regs.intersects(regs) || compared && self.comparison
+    }
+
+    fn depends_on_place(self, place: &Place) -> bool {
+        match place {
+            Place::Reg(Reg::COMPARED | Reg::COMPARED_TO) => self.comparison,
+            Place::Reg(reg) => self.regs.contains(*reg),
+            Place::Memory { .. } => self.memory,
+        }
+    }
 }
 
 impl Condition {
@@ -152,7 +230,7 @@ impl Condition {
     fn may_bound(&self) -> bool {
         use Relation::*;
         let bounds = |relation| matches!(relation, Equal | Below | BelowOrEqual | Less | LessOrEqual);
-        match (&*self.left, &*self.right) {
+        match (&*self.left.expr, &*self.right.expr) {
             (Expr::Const(_), Expr::Const(_)) => false,
             (_, Expr::Const(_)) => bounds(self.relation),
             (Expr::Const(_), _) => bounds(mirrored(self.relation)),
@@ -162,37 +240,27 @@ impl Condition {
 
     /// Is one side a number, or is the comparison still to come?
     fn has_limit(&self) -> bool {
-        let sides = [&*self.left, &*self.right];
+        let sides = [&*self.left.expr, &*self.right.expr];
         sides.iter().any(|side| matches!(side, Expr::Const(_) | Expr::Reg(Reg::COMPARED | Reg::COMPARED_TO)))
+    }
+
+    fn needs(&self) -> Needs {
+        self.left.needs.and(self.right.needs)
     }
 }
 
 impl State {
     fn needs(&self) -> Needs {
-        let mut needs = Needs::default();
-        let mut see = |part: &Expr| match part {
-            Expr::Reg(Reg::COMPARED | Reg::COMPARED_TO) => needs.comparison = true,
-            Expr::Reg(reg) => needs.regs |= RegSet::of(*reg),
-            Expr::Load { .. } => needs.memory = true,
-            _ => {}
-        };
-        match &self.goal {
-            Goal::Target(expr) | Goal::Index(_, expr) => visit(expr, &mut see),
-        }
-        for condition in &self.conditions {
-            visit(&condition.left, &mut see);
-            visit(&condition.right, &mut see);
-        }
-        needs
+        self.conditions.iter().fold(self.goal.term().needs, |needs, condition| needs.and(condition.needs()))
     }
 }
 
 struct Search<'a> {
     view: &'a View<'a>,
-    /// The conditions that a goal had where it was followed on from a block before.
-    seen: FxHashMap<(usize, Goal), Vec<Vec<Condition>>>,
-    /// The blocks on the path that is being walked, with the state at their start.
-    path: Vec<(usize, State)>,
+    /// The states at the start of blocks from which several ways were followed on.
+    seen: Vec<(usize, Rc<State>)>,
+    /// Those of them that are on the path that is being walked.
+    path: Vec<(usize, Rc<State>)>,
     /// All blocks that were looked at.
     visited: Vec<usize>,
     origins: Origins,
@@ -226,7 +294,7 @@ pub(super) type IsTarget<'a> = dyn Fn(Svma, bool) -> bool + 'a;
 pub(super) fn follow(view: &View<'_>, block: usize) -> (Origins, Vec<usize>) {
     let mut search = Search {
         view,
-        seen: FxHashMap::default(),
+        seen: Vec::new(),
         path: Vec::new(),
         visited: Vec::new(),
         origins: Origins::default(),
@@ -238,7 +306,7 @@ pub(super) fn follow(view: &View<'_>, block: usize) -> (Origins, Vec<usize>) {
     let jump = view.block(block).last();
     match jump.and_then(|jump| view.isa.jump_target(code(view, jump)?, jump.at)) {
         Some(target) => {
-            let goal = Goal::Target(Rc::new(simplify(&target)));
+            let goal = Goal::Target(Term::new(simplify(target)));
             search.walk(block, view.block(block).len() - 1, State { goal, conditions: Vec::new() });
         }
         None => search.origins.unknown = true,
@@ -254,16 +322,29 @@ pub(super) fn code<'a>(view: &View<'a>, insn: &Insn) -> Option<&'a [u8]> {
 
 impl Search<'_> {
     /// Follows `state`, which holds before instruction `upto` of `block`, backwards along all paths.
-    fn walk(&mut self, block: usize, upto: usize, mut state: State) {
-        if self.open {
-            return;
+    fn walk(&mut self, mut block: usize, mut upto: usize, mut state: State) {
+        while !self.open && self.walk_block(block, upto, &mut state) {
+            let preds = self.view.preds.of(block);
+            if self.is_spent() || preds.is_empty() {
+                return self.give_up(&state);
+            }
+            let [(pred, via)] = *preds else { return self.fork(block, state) };
+            // A loop has a block with several ways into it, which is where it is noticed that nothing is new.
+            match self.enter(pred as usize, via, &mut state) {
+                Some(before) => (block, upto) = (pred as usize, before),
+                None => return,
+            }
         }
+    }
+
+    /// Makes `state` the one at the start of the block. `false`: there is no need to go on.
+    fn walk_block(&mut self, block: usize, upto: usize, state: &mut State) -> bool {
         self.visited.push(block);
         self.walks += 1;
         self.index_walks += usize::from(matches!(state.goal, Goal::Index(..)));
         // An index is settled where it or a condition changes, which is not here.
-        if matches!(state.goal, Goal::Target(_)) && self.settle(block, upto, &state) {
-            return;
+        if matches!(state.goal, Goal::Target(_)) && self.settle(block, upto, state) {
+            return false;
         }
         let flags = self.view.isa.facts().flags;
         let mut needs = state.needs();
@@ -274,23 +355,25 @@ impl Search<'_> {
             if !touches {
                 continue;
             }
-            if !self.step_back(insn, &mut state) {
-                return self.give_up(&state);
+            if !self.step_back(insn, state) {
+                self.give_up(state);
+                return false;
             }
-            if self.settle(block, i, &state) {
-                return;
+            if self.settle(block, i, state) {
+                return false;
             }
-            // An opaque value equals itself only where it was made, which was here.
-            state.conditions.retain(|c| c.may_bound() && !has_opaque(&c.left) && !has_opaque(&c.right));
-            match &state.goal {
-                Goal::Target(expr) | Goal::Index(_, expr) if has_opaque(expr) => return self.give_up(&state),
-                _ => {}
+            state.conditions.retain(|c| c.may_bound() && !c.needs().opaque);
+            if state.goal.term().needs.opaque {
+                self.give_up(state);
+                return false;
             }
             needs = state.needs();
         }
-        if self.is_spent() || self.view.preds.of(block).is_empty() {
-            return self.give_up(&state);
-        }
+        true
+    }
+
+    /// Goes on from the start of a block with several ways into it.
+    fn fork(&mut self, block: usize, mut state: State) {
         // Round a loop that leaves the goal as it is, there is nothing that is not also on the way into the loop. But a
         // condition that changed holds for one number of rounds only, and on the way in for none.
         if let Some((_, before)) =
@@ -302,19 +385,23 @@ impl Search<'_> {
             state.conditions.retain(|c| before.conditions.contains(c));
         }
         // More conditions than another time can only bound the index as well or better, and the widest range counts.
-        let before = self.seen.entry((block, state.goal.clone())).or_default();
-        if before.iter().any(|conditions| conditions.iter().all(|c| state.conditions.contains(c))) {
+        let mut before = self.seen.iter().filter(|(at, seen)| *at == block && seen.goal == state.goal);
+        if before.any(|(_, seen)| seen.conditions.iter().all(|c| state.conditions.contains(c))) {
             return;
         }
-        before.push(state.conditions.clone());
-        self.path.push((block, state.clone()));
+        let state = Rc::new(state);
+        self.seen.push((block, Rc::clone(&state)));
+        self.path.push((block, Rc::clone(&state)));
         for &(pred, via) in self.view.preds.of(block) {
             // A block may have thousands of ways into it.
             if self.is_spent() {
                 self.give_up(&state);
                 break;
             }
-            self.enter(pred as usize, via, state.clone());
+            let mut state = (*state).clone();
+            if let Some(upto) = self.enter(pred as usize, via, &mut state) {
+                self.walk(pred as usize, upto, state);
+            }
         }
         self.path.pop();
     }
@@ -324,28 +411,29 @@ impl Search<'_> {
         self.open || self.walks >= MAX_WALKS || self.index_walks >= MAX_INDEX_WALKS
     }
 
-    fn enter(&mut self, pred: usize, via: Via, mut state: State) {
+    /// Makes the state at the start of a block the one at the end of a block before it, and tells how many of its
+    /// instructions are still to be stepped over. `None`: there is no need to.
+    fn enter(&mut self, pred: usize, via: Via, state: &mut State) -> Option<usize> {
         // A limit is loaded next to the comparison, if it is no part of it.
         state.conditions.retain(Condition::has_limit);
-        let Some(last) = self.view.block(pred).last() else { return };
+        let last = self.view.block(pred).last()?;
         let count = self.view.block(pred).len();
-        let upto = match via {
+        match via {
             // The instruction before the edge is an ordinary one: it is stepped over like the others.
-            Via::Other if !last.flow.ends_block() => count,
-            Via::Other => count - 1,
+            Via::Other if !last.flow.ends_block() => return Some(count),
+            Via::Other => {}
             Via::AfterCall => {
                 let lost = overwritten_by_calls(self.view.isa.facts());
-                if !keep_what_survives(&mut state, lost, true, true, self.view.isa.facts()) {
-                    return self.give_up(&state);
+                if !keep_what_survives(state, lost, true, true, self.view.isa.facts()) {
+                    self.give_up(state);
+                    return None;
                 }
-                count - 1
             }
             Via::Taken | Via::NotTaken => {
                 let guard = code(self.view, last).and_then(|code| self.view.isa.guard(code, last.at));
                 if let Some(guard) = guard {
                     let relation = if via == Via::Taken { guard.relation } else { guard.relation.negated() };
-                    let (left, right) = (Rc::new(guard.left), Rc::new(guard.right));
-                    let condition = Condition { relation, left, right };
+                    let condition = Condition { relation, left: Term::new(guard.left), right: Term::new(guard.right) };
                     if condition.may_bound() && !state.conditions.contains(&condition) {
                         if state.conditions.len() == MAX_CONDITIONS {
                             state.conditions.remove(0);
@@ -353,10 +441,9 @@ impl Search<'_> {
                         state.conditions.push(condition);
                     }
                 }
-                count - 1
             }
-        };
-        self.walk(pred, upto, state);
+        }
+        Some(count - 1)
     }
 
     /// Makes the state behind `insn` the one before it. `false`: the goal depends on something not modelled.
@@ -384,46 +471,40 @@ impl Search<'_> {
             values.sets.iter().find_map(|set| match (&set.dst, part) {
                 (Place::Reg(dst), Expr::Reg(reg)) if dst == reg => Some(set.value.clone()),
                 (Place::Memory { addr, bits: stored }, Expr::Load { addr: from, bits }) => {
-                    (stored >= bits && simplify(addr) == **from).then(|| set.value.clone().zero_extend(*bits))
+                    (stored >= bits && simplify(addr.clone()) == **from).then(|| set.value.clone().zero_extend(*bits))
                 }
                 _ => None,
             })
         };
-        let sets = |part: &Expr| match part {
-            Expr::Reg(reg) => values.sets.iter().any(|set| set.dst == Place::Reg(*reg)),
-            Expr::Load { .. } => values.sets.iter().any(|set| matches!(set.dst, Place::Memory { .. })),
-            _ => false,
-        };
         // Most conditions are about something else, and stay as they are. `false`: it has grown too large.
-        let go_before = |expr: &mut Rc<Expr>| {
-            if !any_part(expr, &sets) {
+        let go_before = |term: &mut Term| {
+            if !values.sets.iter().any(|set| term.needs.depends_on_place(&set.dst)) {
                 return true;
             }
-            match substitute(expr, &with) {
-                Some(before) => *expr = Rc::new(before),
+            match substitute(&term.expr, &with) {
+                Some(before) => *term = Term::new(before),
                 None => return false,
             }
             true
         };
         state.conditions.retain_mut(|c| go_before(&mut c.left) && go_before(&mut c.right));
-        match &mut state.goal {
-            Goal::Target(expr) | Goal::Index(_, expr) => go_before(expr),
-        }
+        go_before(state.goal.term_mut())
     }
 
     /// Has the goal been reached? A target that became a table access goes on as its index.
     fn settle(&mut self, block: usize, upto: usize, state: &State) -> bool {
         let target = match &state.goal {
             Goal::Target(target) => target,
-            Goal::Index(shape, index) => return self.settle_index(*shape, index, &state.conditions),
+            Goal::Index(shape, index) => return self.settle_index(*shape, &index.expr, &state.conditions),
         };
-        if let Expr::Const(at) = **target {
+        let target = &*target.expr;
+        if let Expr::Const(at) = *target {
             self.origins.labels.push(Svma(at));
             return true;
         }
         // The table's address often comes from far away: look for it apart from the index.
         let access = self.table_access(target).or_else(|| {
-            let mut resolved = (**target).clone();
+            let mut resolved = target.clone();
             for base in base_registers(target) {
                 let at = self.constants.find(self.view, base, block, upto, &mut self.visited)?;
                 let with = |part: &Expr| (*part == Expr::Reg(base)).then_some(Expr::Const(at));
@@ -434,7 +515,7 @@ impl Search<'_> {
         let Some((shape, index)) = access else { return false };
         if !self.settle_index(shape, &index, &state.conditions) {
             // On another path the target may come from another table, which is looked for whatever is found here.
-            let goal = Goal::Index(shape, Rc::new(index));
+            let goal = Goal::Index(shape, Term::new(index));
             self.walk(block, upto, State { goal, conditions: state.conditions.clone() });
             self.open = false;
             self.index_walks = 0;
@@ -454,12 +535,12 @@ impl Search<'_> {
     /// The end of a path that reached no bound.
     fn give_up(&mut self, state: &State) {
         match &state.goal {
-            Goal::Target(expr) => {
+            Goal::Target(target) => {
                 self.origins.lost = true;
-                self.origins.lost_indexed |= is_indexed(expr);
+                self.origins.lost_indexed |= is_indexed(&target.expr);
             }
             Goal::Index(shape, index) => {
-                let limit = upper_bound(index).min(MAX_ENTRIES) as i64;
+                let limit = upper_bound(&index.expr).min(MAX_ENTRIES) as i64;
                 self.open = true;
                 self.origins.found.push((*shape, Span { range: (0, limit), is_checked: false }));
             }
@@ -530,10 +611,18 @@ impl View<'_> {
     fn read_table(&self, jump: Svma, shape: Shape, span: Span, is_target: &IsTarget<'_>) -> Option<JumpTable> {
         let (first, last) = span.range;
         let at = Svma(shape.at.wrapping_add((first as u64).wrapping_mul(shape.scale)));
-        let stop = self.stops.iter().filter_map(|stops| first_behind(stops, at)).min().filter(|_| !span.is_checked);
+        let stop = match span.is_checked {
+            true => None,
+            false => [first_behind(self.stops, at), (self.data_behind)(at)].into_iter().flatten().min(),
+        };
         let mut targets = Vec::new();
         let mut bound = Bound::Checked;
         for i in 0..=((last - first) as u64).min(MAX_ENTRIES) {
+            if !span.is_checked && i >= self.entries {
+                self.has_more.set(true);
+                bound = Bound::Content;
+                break;
+            }
             let entry = at + i.wrapping_mul(shape.scale);
             let past_stop = stop.is_some_and(|stop| entry >= stop);
             match read_entry(self.image, entry, shape.entry_bits / 8, shape.base.map(Svma)) {
@@ -621,17 +710,11 @@ fn keep_what_survives(state: &mut State, written: RegSet, compared: bool, memory
         },
         _ => false,
     };
-    let lost = |expr: &Expr| {
-        let mut found = mentions(expr, written, compared);
-        if memory {
-            visit(expr, &mut |part| found |= lost_load(part));
-        }
-        found
+    let lost = |term: &Term| {
+        term.needs.depends_on(written, compared) || memory && term.needs.memory && any_part(&term.expr, &lost_load)
     };
     state.conditions.retain(|c| !lost(&c.left) && !lost(&c.right));
-    match &state.goal {
-        Goal::Target(expr) | Goal::Index(_, expr) => !lost(expr),
-    }
+    !lost(state.goal.term())
 }
 
 /// Could this be an entry of a jump table? Strides other than an entry's are those of arrays of structures.
@@ -680,13 +763,13 @@ fn masked(index: &Expr) -> Option<Bounds> {
 }
 
 fn bounded_by(index: &Core<'_>, condition: &Condition) -> Option<Bounds> {
-    let (relation, value, limit) = match (&*condition.left, &*condition.right) {
+    let (relation, value, limit) = match (&*condition.left.expr, &*condition.right.expr) {
         (value, Expr::Const(limit)) => (condition.relation, value, *limit),
         (Expr::Const(limit), value) => (mirrored(condition.relation), value, *limit),
         _ => return None,
     };
     let core = Core::of(value);
-    if index.terms != core.terms || core.bits < index.bits {
+    if index.sum.terms[..] != core.sum.terms[..] || core.bits < index.bits {
         return None;
     }
     // The condition holds for value = core + c modulo 2^bits; the index is value + shift.
@@ -698,7 +781,7 @@ fn bounded_by(index: &Core<'_>, condition: &Condition) -> Option<Bounds> {
         Relation::LessOrEqual if upper_bound(value) <= i32::MAX as u64 => (0, limit),
         _ => return None,
     };
-    let shift = index.constant.wrapping_sub(core.constant);
+    let shift = index.sum.constant.wrapping_sub(core.sum.constant);
     let (low, high) = (low.wrapping_add(shift), high.wrapping_add(shift));
     let range = if index.bits >= 64 {
         // Part of the sum may stand in the table's address instead, and the index start below zero.
@@ -729,10 +812,9 @@ fn mirrored(relation: Relation) -> Relation {
     }
 }
 
-/// An expression as `extend(terms + constant, bits)`.
+/// An expression as `extend(sum, bits)`.
 struct Core<'e> {
-    terms: Vec<(&'e Expr, u64)>,
-    constant: u64,
+    sum: Linear<'e>,
     bits: u8,
     signed: bool,
 }
@@ -743,7 +825,6 @@ impl Core<'_> {
             Expr::Extend { value, bits, signed } => (&**value, *bits, *signed),
             other => (other, 64, false),
         };
-        let sum = Linear::of(value);
-        Core { terms: sum.terms, constant: sum.constant, bits, signed }
+        Core { sum: Linear::of(value), bits, signed }
     }
 }

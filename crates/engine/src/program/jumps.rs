@@ -66,8 +66,25 @@ impl Jumps {
         self.tables.iter().any(|table| table.jump == jump) || self.labels.iter().any(|(from, _)| *from == jump)
     }
 
+    /// The leaders of all blocks that were looked at.
+    pub(super) fn seen_leaders(&self) -> impl Iterator<Item = u32> {
+        self.followed.values().flat_map(|followed| followed.seen.iter().map(|seen| seen.leader))
+    }
+
     pub(super) fn is_pointer(&self, jump: Svma) -> bool {
         self.pointers.contains(&jump)
+    }
+
+    /// Where the jumps go.
+    pub(super) fn targets(&self) -> impl Iterator<Item = Svma> {
+        let in_tables = self.tables.iter().flat_map(|table| table.targets.iter().copied());
+        in_tables.chain(self.labels.iter().map(|(_, to)| *to))
+    }
+
+    /// How many ways are known, in a number that grows with what is found.
+    pub(super) fn ways(&self) -> usize {
+        let in_tables: usize = self.tables.iter().map(|table| table.targets.len()).sum();
+        in_tables + self.labels.len() + self.pointers.len()
     }
 
     /// Forgets where jumps go, but not where their targets come from.

@@ -15,6 +15,7 @@ pub mod dfs;
 mod discover;
 pub mod dom;
 mod expr;
+mod extend;
 mod func;
 mod gaps;
 pub mod graph;

@@ -71,6 +71,14 @@ fn is_throw_helper(name: &str) -> bool {
         .is_some_and(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with("__throw_"))
 }
 
+/// The slots that hold the address of a function that never returns, sorted.
+pub(super) fn noreturn_slots(image: &Image) -> Vec<Svma> {
+    let slots = image.relocations().iter().map(|reloc| reloc.place);
+    let mut never: Vec<Svma> = slots.filter(|slot| image.slot_name(*slot).is_some_and(is_noreturn_name)).collect();
+    never.sort_unstable();
+    never
+}
+
 /// Where control goes when it leaves a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Leads {
@@ -95,8 +103,8 @@ impl Leads {
         matches!(self, Leads::To(region) if regions[region as usize])
     }
 
-    fn through_slot(image: &Image, slot: Svma) -> Leads {
-        if image.slot_name(slot).is_some_and(is_noreturn_name) { Leads::Never } else { Leads::Returning }
+    fn through_slot(never: &[Svma], slot: Svma) -> Leads {
+        if never.binary_search(&slot).is_ok() { Leads::Never } else { Leads::Returning }
     }
 }
 
@@ -117,7 +125,7 @@ struct Growing {
 }
 
 impl Links {
-    fn find(image: &Image, index: &Index, region: &Region, found: &mut Growing) -> Links {
+    fn find(image: &Image, never: &[Svma], index: &Index, region: &Region, found: &mut Growing) -> Links {
         found.calls.clear();
         found.ways_out.clear();
         for (block, i) in region.cfg.blocks.iter().zip(0..) {
@@ -126,14 +134,14 @@ impl Links {
                     let leads = match to {
                         _ if is_end(image, region, i as usize + 1, next) => Leads::Never,
                         Target::Direct(to) => index.starting_at(to).map_or(Leads::Returning, Leads::To),
-                        Target::Slot(slot) => Leads::through_slot(image, slot),
+                        Target::Slot(slot) => Leads::through_slot(never, slot),
                         Target::Computed => Leads::Returning,
                     };
                     if leads != Leads::Returning {
                         found.calls.push((i, leads));
                     }
                 }
-                End::Slot(slot) => found.ways_out.push((i, Leads::through_slot(image, slot))),
+                End::Slot(slot) => found.ways_out.push((i, Leads::through_slot(never, slot))),
                 End::Return | End::Pointer | End::Unresolved => found.ways_out.push((i, Leads::Returning)),
                 End::Stop | End::Bad(_) => {}
                 End::Fall(_) | End::Jump(_) | End::Branch { .. } | End::Repeat { .. } | End::Tables => {
@@ -157,12 +165,12 @@ impl Links {
 impl Discovery<'_> {
     /// Settles which regions return, for those that changed and those that depend on them.
     pub(super) fn settle_noreturn(&mut self) {
-        let (image, index) = (self.image, &self.index);
+        let (image, index, never) = (self.image, &self.index, &self.noreturn_slots);
         let moved = std::mem::replace(&mut self.renumbered, false);
         self.regions.par_iter_mut().filter(|region| moved || region.fresh).for_each_init(
             Growing::default,
             |found, region| {
-                region.links = Links::find(image, index, region, found);
+                region.links = Links::find(image, never, index, region, found);
             },
         );
         let mut noreturn: Vec<bool> = self.regions.iter().map(|region| region.noreturn).collect();

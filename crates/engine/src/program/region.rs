@@ -9,14 +9,16 @@
 //! Streams of instructions may overlap (`lock` prefixes that are jumped over): blocks are followed from their
 //! leader, so each stream has its own.
 
+use std::cell::{Cell, OnceCell, RefCell};
+use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
 
 use lancet_isa::{Effects, Flow, Insn, Isa, Svma, Target};
 
 use super::func::Part;
-use super::jump_tables::{Bound, JumpTable, Via, View, first_behind};
+use super::jump_tables::{Bound, JumpTable, MAX_ENTRIES, Via, View, first_behind};
 use super::jumps::{Jumps, Predecessors};
-use crate::image::Image;
+use crate::image::{Image, LandingPad};
 
 #[derive(Clone, Debug)]
 pub(super) struct RegionSpec<'a> {
@@ -31,10 +33,17 @@ pub(super) struct RegionCfg {
     /// By address.
     pub(super) blocks: Vec<RegionBlock>,
     pub(super) tables: Vec<JumpTable>,
+    /// Some of the blocks overlap.
+    pub(super) overlaps: bool,
     /// An indirect jump, and a label that it may go to.
     pub(super) labels: Vec<(Svma, Svma)>,
     /// The last instruction of a hardware loop, and the first. Nested loops may end together.
     pub(super) repeats: Vec<(Svma, Svma)>,
+    /// The blocks through which indirect jumps were followed backwards, sorted: another way into one of them may lead to
+    /// other tables.
+    pub(super) followed: Vec<Svma>,
+    /// Where an instruction of a block mentions an address of the image, and the address; sorted.
+    pub(super) mentions: Vec<(Svma, Svma)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -89,24 +98,36 @@ impl RegionCfg {
         self.blocks.binary_search_by_key(&at, |block| block.start).ok()
     }
 
-    /// The block at an address, which often is the one that follows.
+    /// The block at an address, which often is the likely one, and rarely far from it.
     pub(super) fn block_near(&self, likely: usize, at: Svma) -> Option<usize> {
-        match self.blocks.get(likely) {
-            Some(block) if block.start == at => Some(likely),
-            _ => self.block_at(at),
-        }
+        let likely = likely.min(self.blocks.len().checked_sub(1)?);
+        let mut step = 1;
+        let (low, high) = match self.blocks[likely].start.cmp(&at) {
+            Ordering::Equal => return Some(likely),
+            Ordering::Less => {
+                while self.blocks.get(likely + step).is_some_and(|block| block.start < at) {
+                    step *= 2;
+                }
+                (likely + step / 2, (likely + step + 1).min(self.blocks.len()))
+            }
+            Ordering::Greater => {
+                while step <= likely && self.blocks[likely - step].start > at {
+                    step *= 2;
+                }
+                (likely.saturating_sub(step), likely - step / 2)
+            }
+        };
+        self.blocks[low..high].binary_search_by_key(&at, |block| block.start).ok().map(|i| low + i)
     }
 
-    /// Makes a block start at an instruction in the middle of one; `false` if there is none, or if the jumps of the
-    /// region must be looked at again because control may now come to them another way.
+    /// Makes a block start at an instruction in the middle of one; `false` if there is none. Where the indirect jumps
+    /// go does not change: they are followed backwards from block to block, not from entries.
     pub(super) fn split(&mut self, image: &Image, at: Svma) -> bool {
-        let indirect = |block: &RegionBlock| matches!(block.end, End::Tables | End::Pointer | End::Unresolved);
         let Some(i) = self.blocks.partition_point(|block| block.start <= at).checked_sub(1) else { return false };
         let block = &self.blocks[i];
         let code = image.bytes(block.start, u64::from(block.len)).unwrap_or(&[]);
         // Where streams of instructions overlap, another block may have to be cut too.
-        let overlapped = self.blocks[..i].iter().any(|block| block.end_address() > at);
-        if at >= block.end_address() || overlapped || self.blocks.iter().any(indirect) {
+        if at >= block.end_address() || self.overlaps {
             return false;
         }
         let mut head = RegionBlock { len: 0, insns: 0, effects: Effects::default(), end: End::Fall(at), ..*block };
@@ -123,6 +144,11 @@ impl RegionCfg {
             ControlFlow::Continue(())
         });
         if on_boundary {
+            if self.followed.binary_search(&head.start).is_ok()
+                && let Err(place) = self.followed.binary_search(&at)
+            {
+                self.followed.insert(place, at);
+            }
             self.blocks[i] = head;
             self.blocks.insert(i + 1, tail);
         }
@@ -191,18 +217,32 @@ impl RegionCfg {
 #[derive(Default)]
 pub(super) struct Scratch {
     insns: Vec<Insn>,
+    /// By where they stand in `insns`.
+    runs: Vec<Run>,
+    has_indirect_jump: bool,
     /// Index + 1 into `insns` of the instruction that starts at this offset.
     at_offset: Vec<u32>,
     leaders: Vec<u32>,
     /// For each offset: is it a leader? One more than its place among the leaders, once they are [sorted](Builder::sort_leaders).
     leader_at: Vec<u32>,
     work: Vec<u32>,
-    /// How many of `insns` were asked for the [data](Builder::see_data) that they mention.
-    seen_data_of: usize,
     hardware_loops: Vec<(Svma, Svma)>,
     /// The blocks as they are so far, for the analysis of indirect jumps: where each stands in `insns`.
     blocks: Vec<Range<usize>>,
     preds: Predecessors,
+    /// See [`RegionCfg::mentions`].
+    mentions: Vec<(Svma, Svma)>,
+}
+
+/// Instructions that were decoded one behind the other.
+#[derive(Clone, Copy)]
+struct Run {
+    first: usize,
+    /// In `insns`, and as an offset.
+    end: usize,
+    end_offset: u32,
+    /// Control goes on at the end, in what was decoded before.
+    rejoins: bool,
 }
 
 pub(super) struct Surroundings<'a> {
@@ -228,11 +268,19 @@ pub(super) fn analyse(around: &Surroundings<'_>, spec: &RegionSpec<'_>, scratch:
         base += len + GAP;
     }
     scratch.begin(base);
-    let mut region = Builder { around, isa: around.image.isa(), slices, stops: Vec::new(), scratch };
+    let mut region = Builder {
+        around,
+        isa: around.image.isa(),
+        slices,
+        data: RefCell::default(),
+        read: Vec::new(),
+        pads: OnceCell::new(),
+        scratch,
+    };
     let mut jumps = region.follow(spec);
     // Code behind one table may use the next, which shows how long the first is. What was read past its end is forgotten.
     for _ in 0..MAX_RESTARTS {
-        if !region.has_table_past_its_end(&jumps) {
+        if !region.has_read_past_an_end() {
             break;
         }
         region.clear();
@@ -243,9 +291,22 @@ pub(super) fn analyse(around: &Surroundings<'_>, spec: &RegionSpec<'_>, scratch:
     cfg
 }
 
+/// Adds what an instruction mentions, if it is in the image.
+pub(super) fn note_mentions(image: &Image, insn: &Insn, mentions: &mut Vec<(Svma, Svma)>) {
+    for to in insn.mentions.iter() {
+        if image.bytes(to, 1).is_some() {
+            mentions.push((insn.at, to));
+        }
+    }
+}
+
 fn is_indirect_jump(insn: &Insn) -> bool {
     matches!(insn.flow, Flow::Jump(Target::Computed))
 }
+
+/// So many entries are read of every table before more of one whose size is not known: the code that they lead to mentions
+/// most of what stands behind it. A compiler makes no smaller tables.
+const SURE_ENTRIES: u64 = 4;
 
 /// How often a region is read anew because a table turned out to be shorter: tables behind tables behind tables.
 const MAX_RESTARTS: usize = 3;
@@ -266,10 +327,21 @@ impl Scratch {
     }
 }
 
+/// How to look at indirect jumps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Look {
+    /// At all of them, or only at those that were not resolved.
+    again: bool,
+    /// How many entries to read of tables whose size nothing tells.
+    entries: u64,
+}
+
+/// What a look at the indirect jumps has changed, and how many entries to read from then on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Progress {
     Nothing,
-    NewCode,
+    NewWays(u64),
+    NewCode(u64),
 }
 
 /// The code of one part, and the offset of its first byte.
@@ -280,12 +352,24 @@ struct Slice<'a> {
     code: &'a [u8],
 }
 
+/// Data that the region's own code mentions: where other things than a table begin.
+#[derive(Default)]
+struct Data {
+    /// Sorted.
+    found: Vec<Svma>,
+    /// How many of the instructions were asked.
+    of: usize,
+}
+
 struct Builder<'a, 's> {
     around: &'a Surroundings<'a>,
     isa: &'static dyn Isa,
     slices: Vec<Slice<'a>>,
-    /// Data that the region's own code mentions, sorted: where other things than a table begin.
-    stops: Vec<Svma>,
+    data: RefCell<Data>,
+    /// The tables whose size nothing tells, as far as they were read.
+    read: Vec<Range<Svma>>,
+    /// Which instructions may throw to which landing pads.
+    pads: OnceCell<Vec<LandingPad>>,
     scratch: &'s mut Scratch,
 }
 
@@ -296,55 +380,39 @@ impl<'a> Builder<'a, '_> {
         spec.entries.iter().for_each(|at| self.add_leader(*at));
         let mut jumps = Jumps::default();
         // Code behind a table may lead to another way into its jump: once nothing is new, all are looked at again.
-        let mut again = true;
+        let mut look = Look { again: true, entries: SURE_ENTRIES };
         loop {
             self.decode_all();
-            if !self.has_indirect_jump() {
+            if !self.scratch.has_indirect_jump {
                 return jumps;
             }
-            if self.stops.is_empty() {
-                self.see_data();
-            }
-            match self.resolve_indirect(&mut jumps, again) {
-                Progress::Nothing if again => return jumps,
-                Progress::Nothing => again = true,
-                Progress::NewCode => again = false,
-            }
+            look = match self.resolve_indirect(&mut jumps, look) {
+                Progress::Nothing => return jumps,
+                Progress::NewWays(entries) => Look { again: true, entries },
+                Progress::NewCode(entries) => Look { again: false, entries },
+            };
         }
     }
 
-    /// Does a table whose size is known by its content only run into something that the code mentions?
-    fn has_table_past_its_end(&mut self, jumps: &Jumps) -> bool {
-        let mut open = jumps.tables.iter().filter(|table| table.bound == Bound::Content).peekable();
-        if open.peek().is_none() {
-            return false;
-        }
-        self.see_data();
-        open.any(|table| first_behind(&self.stops, table.at).is_some_and(|stop| stop < table.end()))
+    /// Was a table whose size is known by its content only read into something that the code mentions?
+    fn has_read_past_an_end(&self) -> bool {
+        self.read.iter().any(|table| self.data_behind(table.start).is_some_and(|stop| stop < table.end))
     }
 
-    /// Adds what the instructions mention that were decoded since the last time.
-    fn see_data(&mut self) {
-        let mut found = std::mem::take(&mut self.stops);
-        let new = &self.scratch.insns[self.scratch.seen_data_of..];
-        // Instructions were decoded in runs.
-        for run in new.chunk_by(|insn, next| insn.end() == next.at) {
-            let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
-            let code = self.around.image.bytes(first.at, last.end() - first.at).unwrap_or(&[]);
-            self.isa.address_constants(code, first.at, &mut |at| {
-                if self.offset(at).is_none() && self.around.image.bytes(at, 1).is_some() {
-                    found.push(at);
-                }
-            });
+    /// The first data behind an address that the code mentions which was decoded so far. Only tables of unknown size ask
+    /// for it.
+    fn data_behind(&self, at: Svma) -> Option<Svma> {
+        let mut data = self.data.borrow_mut();
+        let insns = &self.scratch.insns;
+        if data.of < insns.len() {
+            let mentioned = insns[data.of..].iter().flat_map(|insn| insn.mentions.iter());
+            let is_data = |at: &Svma| self.offset(*at).is_none() && self.around.image.bytes(*at, 1).is_some();
+            data.found.extend(mentioned.filter(is_data));
+            data.found.sort();
+            data.found.dedup();
+            data.of = insns.len();
         }
-        found.sort_unstable();
-        found.dedup();
-        self.stops = found;
-        self.scratch.seen_data_of = self.scratch.insns.len();
-    }
-
-    fn has_indirect_jump(&self) -> bool {
-        self.scratch.insns.iter().any(is_indirect_jump)
+        first_behind(&data.found, at)
     }
 
     /// Leaves the large buffers zeroed, at a cost in proportion to what was used of them.
@@ -361,7 +429,10 @@ impl<'a> Builder<'a, '_> {
             }
         }
         self.scratch.insns.clear();
-        self.scratch.seen_data_of = 0;
+        self.data.get_mut().of = 0;
+        self.read.clear();
+        self.scratch.runs.clear();
+        self.scratch.has_indirect_jump = false;
         for leader in self.scratch.leaders.drain(..) {
             self.scratch.leader_at[leader as usize] = 0;
         }
@@ -396,11 +467,13 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
+    /// The place in `insns` of the instruction at an offset.
+    fn index_at(&self, offset: u32) -> Option<usize> {
+        (*self.scratch.at_offset.get(offset as usize)? as usize).checked_sub(1)
+    }
+
     fn insn_at(&self, offset: u32) -> Option<&Insn> {
-        match self.scratch.at_offset.get(offset as usize)? {
-            0 => None,
-            i => self.scratch.insns.get(*i as usize - 1),
-        }
+        self.scratch.insns.get(self.index_at(offset)?)
     }
 
     fn decode_all(&mut self) {
@@ -428,11 +501,14 @@ impl<'a> Builder<'a, '_> {
         let Slice { start, base, code } = self.slice(from);
         let at = self.address(from);
         let isa = self.isa;
+        let first = self.scratch.insns.len();
+        let mut rejoins = false;
         // What fails to decode is found again, as a gap behind the last instruction, when blocks are built.
         let _ = isa.decode(&code[(from - base) as usize..], at, &mut |insn| {
             let scratch = &mut *self.scratch;
             let slot = &mut scratch.at_offset[base as usize + (insn.at - start) as usize];
             if *slot != 0 {
+                rejoins = true;
                 return ControlFlow::Break(());
             }
             scratch.insns.push(*insn);
@@ -444,6 +520,7 @@ impl<'a> Builder<'a, '_> {
                     scratch.hardware_loops.push((first, last));
                     self.add_leader(first);
                 }
+                Flow::Jump(Target::Computed) => scratch.has_indirect_jump = true,
                 Flow::Jump(_) | Flow::Call(_) | Flow::Return | Flow::Stop => {}
             }
             let goes_on = match insn.flow {
@@ -456,6 +533,10 @@ impl<'a> Builder<'a, '_> {
             self.add_leader(insn.end());
             ControlFlow::Continue(())
         });
+        if let Some(last) = self.scratch.insns[first..].last() {
+            let end_offset = base + (last.end() - start) as u32;
+            self.scratch.runs.push(Run { first, end: self.scratch.insns.len(), end_offset, rejoins });
+        }
     }
 
     fn sort_leaders(&mut self) {
@@ -470,17 +551,26 @@ impl<'a> Builder<'a, '_> {
         (self.scratch.leader_at[self.offset(at)? as usize] as usize).checked_sub(1)
     }
 
-    /// Where the instructions of the block at a leader stand. They are copied to the end if they stand apart, which is
-    /// so where streams overlap.
-    fn block_insns(&mut self, leader: u32) -> Range<usize> {
+    /// Where the instructions of the block at a leader stand. Behind whatever ends a block a leader stands, or the run
+    /// ends: so it reaches to the next leader, or to the end of its run.
+    fn block_insns(&mut self, leader: usize) -> Range<usize> {
+        let scratch = &*self.scratch;
+        let Some(first) = self.index_at(scratch.leaders[leader]) else { return 0..0 };
+        let run = scratch.runs[scratch.runs.partition_point(|run| run.first <= first) - 1];
+        let next = scratch.leaders.get(leader + 1).copied().filter(|next| *next < run.end_offset);
+        match next.map(|next| self.index_at(next)) {
+            Some(Some(next)) if next > first && next < run.end => first..next,
+            None if !run.rejoins => first..run.end,
+            _ => self.scattered_insns(scratch.leaders[leader], first),
+        }
+    }
+
+    /// The same where streams overlap. Instructions that stand apart are copied to the end.
+    fn scattered_insns(&mut self, leader: u32, first: usize) -> Range<usize> {
         let mut at = leader;
-        let first = match self.scratch.at_offset[leader as usize] {
-            0 => return 0..0,
-            i => i as usize - 1,
-        };
         let mut end = first;
         let mut copied = None;
-        while let Some(i) = self.scratch.at_offset.get(at as usize).and_then(|i| (*i as usize).checked_sub(1)) {
+        while let Some(i) = self.index_at(at) {
             let insn = self.scratch.insns[i];
             if i != end && copied.is_none() {
                 copied = Some(self.scratch.insns.len());
@@ -511,12 +601,12 @@ impl<'a> Builder<'a, '_> {
         self.closed_by(at).next().is_some()
     }
 
-    /// Resolves indirect jumps with what is decoded so far: `all`, or only those that were not.
-    fn resolve_indirect(&mut self, jumps: &mut Jumps, all: bool) -> Progress {
+    /// Resolves indirect jumps with what is decoded so far.
+    fn resolve_indirect(&mut self, jumps: &mut Jumps, look: Look) -> Progress {
         self.sort_leaders();
         self.scratch.blocks.clear();
         for i in 0..self.scratch.leaders.len() {
-            let insns = self.block_insns(self.scratch.leaders[i]);
+            let insns = self.block_insns(i);
             self.scratch.blocks.push(insns);
         }
         let mut preds = std::mem::take(&mut self.scratch.preds);
@@ -524,34 +614,56 @@ impl<'a> Builder<'a, '_> {
         self.flow_on(jumps, &mut preds);
         self.throw_to_landing_pads(&mut preds);
         preds.sort(self.scratch.blocks.len());
-        if all {
-            jumps.forget();
-        }
-        let view = View {
+        let mut view = View {
             isa: self.isa,
             image: self.around.image,
             insns: &self.scratch.insns,
             blocks: &self.scratch.blocks,
             leaders: &self.scratch.leaders,
             preds: &preds,
-            stops: [self.around.stops, &self.stops],
+            stops: self.around.stops,
+            data_behind: &|at| self.data_behind(at),
+            entries: look.entries,
+            has_more: Cell::new(false),
         };
         let is_target = |at: Svma, in_bounds: bool| match self.offset(at) {
             Some(offset) => !self.is_inside_insn(offset),
             None => in_bounds && (self.around.outside_target)(at),
         };
-        for i in 0..self.scratch.blocks.len() {
-            if view.block(i).last().is_some_and(is_indirect_jump) {
-                jumps.resolve(&view, i, &is_target);
+        let ends_in_one = |i: &usize| view.block(*i).last().is_some_and(is_indirect_jump);
+        let blocks: Vec<usize> = (0..self.scratch.blocks.len()).filter(ends_in_one).collect();
+        let is_new = |to: Svma| self.offset(to).is_some_and(|to| self.scratch.leader_at[to as usize] == 0);
+        let mut all = look.again;
+        let progress = loop {
+            let known = jumps.ways();
+            if all {
+                jumps.forget();
             }
-        }
+            view.has_more.set(false);
+            blocks.iter().for_each(|block| jumps.resolve(&view, *block, &is_target));
+            let has_more_ways = jumps.ways() > known;
+            if jumps.targets().any(is_new) {
+                break Progress::NewCode(view.entries);
+            }
+            if has_more_ways && (!all || view.entries > look.entries) {
+                break Progress::NewWays(view.entries);
+            }
+            // Nothing has changed, so more can be looked at as it is.
+            if !all {
+                all = true;
+            } else if view.has_more.get() && view.entries < MAX_ENTRIES {
+                view.entries = MAX_ENTRIES;
+            } else {
+                break Progress::Nothing;
+            }
+        };
         self.scratch.preds = preds;
-        let known = self.scratch.leaders.len();
-        for table in &jumps.tables {
-            table.targets.iter().for_each(|to| self.add_leader(*to));
+        if matches!(progress, Progress::NewCode(_)) {
+            let open = jumps.tables.iter().filter(|table| table.bound == Bound::Content);
+            self.read.extend(open.map(|table| table.at..table.end()));
+            jumps.targets().for_each(|to| self.add_leader(to));
         }
-        jumps.labels.iter().for_each(|(_, to)| self.add_leader(*to));
-        if self.scratch.leaders.len() > known { Progress::NewCode } else { Progress::Nothing }
+        progress
     }
 
     /// Is the byte inside an instruction, and no instruction starts there?
@@ -599,9 +711,10 @@ impl<'a> Builder<'a, '_> {
     /// An exception comes from the calls that the landing pad is for, with the registers that calls preserve.
     fn throw_to_landing_pads(&self, preds: &mut Predecessors) {
         let image = self.around.image;
-        let with_pads =
-            self.slices.iter().filter_map(|slice| image.fde_at(slice.start).filter(|fde| fde.lsda.is_some()));
-        let sites: Vec<_> = with_pads.flat_map(|fde| image.landing_pads(fde)).collect();
+        let sites = self.pads.get_or_init(|| {
+            let fdes = self.slices.iter().filter_map(|slice| image.fde_at(slice.start));
+            fdes.filter(|fde| fde.lsda.is_some()).flat_map(|fde| image.landing_pads(fde)).collect()
+        });
         if sites.is_empty() {
             return;
         }
@@ -621,23 +734,32 @@ impl<'a> Builder<'a, '_> {
     fn finish(&mut self, jumps: Jumps) -> RegionCfg {
         self.scratch.leaders.sort_unstable();
         let mut blocks = Vec::with_capacity(self.scratch.leaders.len());
-        for i in 0..self.scratch.leaders.len() {
-            let leader = self.scratch.leaders[i];
-            if let Some(block) = self.build(leader, &jumps) {
+        let mut mentions = std::mem::take(&mut self.scratch.mentions);
+        for leader in &self.scratch.leaders {
+            if let Some(block) = self.build(*leader, &jumps, &mut mentions) {
                 blocks.push(block);
             }
         }
         // Offsets follow the order of the parts, which is not that of addresses.
         blocks.sort_by_key(|block| block.start);
+        let overlaps = blocks.windows(2).any(|pair| pair[0].end_address() > pair[1].start);
+        mentions.sort_unstable();
+        mentions.dedup();
+        let kept = mentions.as_slice().to_vec();
+        mentions.clear();
+        self.scratch.mentions = mentions;
         let mut repeats: Vec<(Svma, Svma)> =
             self.scratch.hardware_loops.iter().map(|(first, last)| (*last, *first)).collect();
         repeats.sort_unstable();
         repeats.dedup();
-        RegionCfg { blocks, tables: jumps.tables, labels: jumps.labels, repeats }
+        let mut followed: Vec<Svma> = jumps.seen_leaders().map(|leader| self.address(leader)).collect();
+        followed.sort_unstable();
+        followed.dedup();
+        RegionCfg { blocks, overlaps, tables: jumps.tables, labels: jumps.labels, repeats, followed, mentions: kept }
     }
 
     /// The block at a leader; `None` if nothing decodes there.
-    fn build(&self, leader: u32, jumps: &Jumps) -> Option<RegionBlock> {
+    fn build(&self, leader: u32, jumps: &Jumps, mentions: &mut Vec<(Svma, Svma)>) -> Option<RegionBlock> {
         let mut effects = Effects::default();
         let mut count = 0;
         let mut at = leader;
@@ -648,6 +770,7 @@ impl<'a> Builder<'a, '_> {
                 break if self.offset(here).is_some() { End::Bad(here) } else { End::Fall(here) };
             };
             effects = effects.then(insn.effects);
+            note_mentions(self.around.image, insn, mentions);
             count += 1;
             at += u32::from(insn.len);
             last = Some(insn);

@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 
 use super::fields::Field;
 use super::insn::{BfInsn, Op};
-use super::{Blackfin, Disassembler, effects};
+use super::{Blackfin, Disassembler, effects, values};
 use crate::{Decode, DecodeError, Delay, Flow, Insn, Svma, Syntax, Target};
 
 impl Decode for Blackfin {
@@ -32,6 +32,7 @@ impl Decode for Blackfin {
                 delay: Delay::None,
                 stores: insn.ops().any(Op::stores),
                 effects: effects::of(&insn),
+                mentions: values::mentions(&insn, rest),
             };
             if visit(&shown).is_break() {
                 break;

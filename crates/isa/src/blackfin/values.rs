@@ -14,7 +14,7 @@ use super::regs::{AllReg, DPreg, Preg};
 use super::{Blackfin, decode, effects};
 use crate::regs::Reg;
 use crate::value::{Expr, Guard, Place, Relation, Set, Values};
-use crate::{Semantic, Svma};
+use crate::{Mentions, Semantic, Svma};
 
 /// How far apart the two halves of a constant may be loaded.
 const HALVES_APART: usize = 8;
@@ -45,27 +45,6 @@ impl Semantic for Blackfin {
         Some(Guard { relation, left: Expr::Reg(Reg::COMPARED), right: Expr::Reg(Reg::COMPARED_TO) })
     }
 
-    /// Addresses are loaded in halves. They are shown at the first half if `code` goes on to the second.
-    fn address_constants(&self, code: &[u8], at: Svma, visit: &mut dyn FnMut(Svma)) {
-        let (mut rest, mut at) = (code, at.0 as u32);
-        while let Ok(insn) = decode(rest, at) {
-            match insn.op {
-                Op::LoadImm { value, part: ImmPart::SignExtended | ImmPart::ZeroExtended, .. } => {
-                    visit(Svma(value.into()));
-                }
-                Op::LoadImm { dst, part, value } => {
-                    if let Some(other) = other_half(&insn, rest, dst, part) {
-                        let whole = if part == ImmPart::Hi { value << 16 | other } else { other << 16 | value };
-                        visit(Svma(whole.into()));
-                    }
-                }
-                _ => {}
-            }
-            rest = rest.get(usize::from(insn.len)..).unwrap_or(&[]);
-            at = insn.end();
-        }
-    }
-
     fn may_call_system(&self, _: &[u8]) -> bool {
         true
     }
@@ -73,6 +52,18 @@ impl Semantic for Blackfin {
     fn is_padding(&self, code: &[u8], at: Svma) -> bool {
         decode(code, at.0 as u32).is_ok_and(|insn| insn.ops().all(|op| matches!(op, Op::Nop | Op::Mnop)))
     }
+}
+
+/// The address that `insn`, the first instruction of `code`, loads. One in halves is shown at the first if `code` goes on
+/// to the second.
+pub(super) fn mentions(insn: &BfInsn, code: &[u8]) -> Mentions {
+    let Op::LoadImm { dst, part, value } = insn.op else { return Mentions::default() };
+    let whole = match part {
+        ImmPart::SignExtended | ImmPart::ZeroExtended => Some(value),
+        ImmPart::Hi => other_half(insn, code, dst, part).map(|low| value << 16 | low),
+        ImmPart::Lo => other_half(insn, code, dst, part).map(|high| high << 16 | value),
+    };
+    Mentions::new(Svma(0), Svma(whole.unwrap_or(0).into()))
 }
 
 /// The half that a load soon behind `insn` adds to the one that `insn` loads.

@@ -6,7 +6,7 @@ use iced_x86::{Code, Decoder, DecoderError, DecoderOptions, FlowControl, Instruc
 
 use super::X86_64;
 use super::effects::EffectsOf;
-use crate::{Decode, DecodeError, Delay, Flow, Insn, Svma, Syntax, Target};
+use crate::{Decode, DecodeError, Delay, Flow, Insn, Mentions, Svma, Syntax, Target};
 
 impl Decode for X86_64 {
     fn decode(
@@ -29,6 +29,7 @@ impl Decode for X86_64 {
                 delay: Delay::None,
                 stores,
                 effects,
+                mentions: mentions(&insn),
             };
             if visit(&shown).is_break() {
                 break;
@@ -90,6 +91,17 @@ fn flow(insn: &Instruction) -> Flow {
         },
         FlowControl::Exception => Flow::Stop,
     }
+}
+
+fn mentions(insn: &Instruction) -> Mentions {
+    // `table(,%rax,8)` mentions the table though a register is part of the address.
+    let is_fixed = insn.memory_displ_size() >= 4 && matches!(insn.memory_base(), Register::None | Register::RIP);
+    let memory = if is_fixed { insn.memory_displacement64() } else { 0 };
+    // No instruction has two immediates of that size, or one behind its third operand.
+    let kinds = [insn.op0_kind(), insn.op1_kind(), insn.op2_kind()];
+    let wide = |kind| matches!(kind, OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64);
+    let immediate = kinds.into_iter().zip(0..).find(|(kind, _)| wide(*kind)).map_or(0, |(_, op)| insn.immediate(op));
+    Mentions::new(Svma(memory), Svma(immediate))
 }
 
 fn direct(insn: &Instruction) -> Target {

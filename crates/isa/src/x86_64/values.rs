@@ -1,6 +1,6 @@
 //! What the common integer instructions compute, for slicing.
 
-use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use super::X86_64;
 use super::decode::{fixed_address, one};
@@ -42,30 +42,6 @@ impl Semantic for X86_64 {
             _ => return None,
         };
         Some(Guard { relation, left: Expr::Reg(Reg::COMPARED), right: Expr::Reg(Reg::COMPARED_TO) })
-    }
-
-    fn address_constants(&self, code: &[u8], at: Svma, visit: &mut dyn FnMut(Svma)) {
-        let mut decoder = Decoder::with_ip(64, code, at.0, DecoderOptions::NONE);
-        let mut insn = Instruction::default();
-        while decoder.can_decode() {
-            decoder.decode_out(&mut insn);
-            if insn.is_invalid() {
-                return;
-            }
-            for op in 0..insn.op_count() {
-                match insn.op_kind(op) {
-                    // `table(,%rax,8)` mentions the table though a register is part of the address.
-                    OpKind::Memory if insn.memory_base() == Register::None && insn.memory_displ_size() >= 4 => {
-                        visit(Svma(insn.memory_displacement64()));
-                    }
-                    OpKind::Memory => fixed_address(&insn).into_iter().for_each(&mut *visit),
-                    OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64 => {
-                        visit(Svma(insn.immediate(op)));
-                    }
-                    _ => {}
-                }
-            }
-        }
     }
 
     fn may_call_system(&self, code: &[u8]) -> bool {

@@ -1,0 +1,112 @@
+//! More code of a region that was analysed before.
+//!
+//! Other regions jump into the middle of a region, to code that nothing inside it leads to: where an optimizer has split
+//! functions into hot and cold pieces, these find each other step by step. Reading all of a region again at every step
+//! would be dear, so only what is new is decoded, and joined to the blocks that are known. What cannot be done that way
+//! (an indirect jump, another way into blocks through which one was followed) makes the region *stale*: it is read
+//! again once nothing else is new.
+
+use std::ops::ControlFlow;
+
+use lancet_isa::{Effects, Flow, Insn, Svma, Target};
+
+use super::func::Part;
+use super::region::{End, RegionBlock, RegionCfg, Surroundings, note_mentions};
+
+/// Is the region known as if it had been read with all its entries?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extended {
+    Fully,
+    Stale,
+}
+
+/// Adds what control reaches from `entries`.
+pub(super) fn extend(cfg: &mut RegionCfg, around: &Surroundings<'_>, parts: &[Part], entries: &[Svma]) -> Extended {
+    if !cfg.repeats.is_empty() {
+        return Extended::Stale;
+    }
+    let mut extended = Extended::Fully;
+    let mentioned = cfg.mentions.len();
+    let mut work: Vec<(Svma, From)> = entries.iter().map(|at| (*at, From::Elsewhere)).collect();
+    while let Some((at, from)) = work.pop() {
+        let known = cfg.block_at(at).is_some() || cfg.split(around.image, at);
+        if known {
+            if from == From::Inside && cfg.followed.binary_search(&at).is_ok() {
+                extended = Extended::Stale;
+            }
+            continue;
+        }
+        let Some(part) = parts.iter().find(|part| part.contains(at)) else { continue };
+        let next = cfg.blocks.partition_point(|block| block.start < at);
+        let is_inside_another = next > 0 && cfg.blocks[next - 1].end_address() > at;
+        let limit = cfg.blocks.get(next).map_or(part.end, |block| block.start.min(part.end));
+        match decode(around, at, limit, &mut cfg.mentions) {
+            Some(block) if !is_inside_another => {
+                see_successors(around, &block, &mut |to| work.push((to, From::Inside)));
+                cfg.blocks.insert(next, block);
+            }
+            _ => {
+                extended = Extended::Stale;
+                break;
+            }
+        }
+    }
+    if cfg.mentions.len() > mentioned {
+        cfg.mentions.sort_unstable();
+    }
+    extended
+}
+
+/// Where control comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum From {
+    Elsewhere,
+    Inside,
+}
+
+/// The block at an address, which ends at `limit` at the latest. `None`: that needs a look at the whole region.
+fn decode(around: &Surroundings<'_>, at: Svma, limit: Svma, mentions: &mut Vec<(Svma, Svma)>) -> Option<RegionBlock> {
+    let code = around.image.bytes_from(at)?;
+    let len = usize::try_from(limit - at).unwrap_or(usize::MAX).min(code.len());
+    let mut block = RegionBlock { start: at, len: 0, insns: 0, effects: Effects::default(), end: End::Fall(limit) };
+    let decoded = around.image.isa().decode(&code[..len], at, &mut |insn| {
+        block.len += u32::from(insn.len);
+        block.insns += 1;
+        block.effects = block.effects.then(insn.effects);
+        note_mentions(around.image, insn, mentions);
+        if !insn.flow.ends_block() {
+            return ControlFlow::Continue(());
+        }
+        block.end = end_of(insn);
+        ControlFlow::Break(())
+    });
+    // Something that does not decode, or that is cut off by the limit, is not followed here.
+    let is_whole = decoded.is_ok() && block.insns > 0 && block.end != End::Unresolved;
+    is_whole.then_some(block)
+}
+
+fn end_of(insn: &Insn) -> End {
+    let next = insn.end();
+    match insn.flow {
+        Flow::Next | Flow::System => End::Fall(next),
+        Flow::Jump(Target::Direct(to)) => End::Jump(to),
+        Flow::Jump(Target::Slot(at)) => End::Slot(at),
+        Flow::Jump(Target::Computed) | Flow::LoopSetup { .. } => End::Unresolved,
+        Flow::Branch(taken) => End::Branch { taken, next },
+        Flow::Call(to) => End::Call { to, next },
+        Flow::Return => End::Return,
+        Flow::Stop => End::Stop,
+    }
+}
+
+fn see_successors(around: &Surroundings<'_>, block: &RegionBlock, see: &mut dyn FnMut(Svma)) {
+    match block.end {
+        End::Fall(to) | End::Jump(to) => see(to),
+        End::Branch { taken, next } => {
+            see(taken);
+            see(next);
+        }
+        End::Call { to, next } if (around.returns)(to) => see(next),
+        _ => {}
+    }
+}
