@@ -23,6 +23,9 @@ struct Target {
     /// How often to run it, unless told otherwise.
     runs: u64,
     max_input_bytes: u32,
+    /// Whether the fuzzer looks at what is compared, to find magic numbers. Opcodes are no such thing, and without it a
+    /// target that decodes and executes them runs three times as often.
+    compares: bool,
     seeds: Seeds,
 }
 
@@ -39,6 +42,7 @@ const TARGETS: [Target; 4] = [
         name: "image",
         runs: 8_000_000,
         max_input_bytes: 8192,
+        compares: true,
         seeds: Seeds::Built(&[
             ("static", &["-s", "-static", "-no-pie"]),
             ("static-pie", &["-s", "-static-pie"]),
@@ -50,13 +54,26 @@ const TARGETS: [Target; 4] = [
         name: "program",
         runs: 2_500_000,
         max_input_bytes: 1536,
+        compares: true,
         seeds: Seeds::Built(&[
             ("packed", &["-s", "-static", "-no-pie", "-Wl,-n,-z,max-page-size=16"]),
             ("code", &["-static", "-no-pie", "-Wl,--oformat=binary"]),
         ]),
     },
-    Target { name: "blackfin", runs: 8_000_000, max_input_bytes: 64, seeds: Seeds::Folder("blackfin/elf") },
-    Target { name: "simulator", runs: 3_000_000, max_input_bytes: 256, seeds: Seeds::Folder("blackfin/elf") },
+    Target {
+        name: "blackfin",
+        runs: 10_000_000,
+        max_input_bytes: 64,
+        compares: false,
+        seeds: Seeds::Folder("blackfin/elf"),
+    },
+    Target {
+        name: "simulator",
+        runs: 10_000_000,
+        max_input_bytes: 256,
+        compares: false,
+        seeds: Seeds::Folder("blackfin/elf"),
+    },
 ];
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 
@@ -66,9 +83,9 @@ const COVERAGE: &[&str] = &[
     "-Cllvm-args=-sanitizer-coverage-level=4",
     "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
     "-Cllvm-args=-sanitizer-coverage-pc-table",
-    "-Cllvm-args=-sanitizer-coverage-trace-compares",
     "-Ccodegen-units=1",
 ];
+const COMPARES: &str = "-Cllvm-args=-sanitizer-coverage-trace-compares";
 
 // What one input may cost: files of a few kilobytes need milliseconds and a few megabytes.
 const MAX_SECONDS: u32 = 10;
@@ -95,7 +112,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let folder = shell::target_dir()?.join("fuzz");
     let is_chosen = |target: &&Target| options.target.as_deref().is_none_or(|wanted| wanted == target.name);
     let chosen: Vec<&Target> = TARGETS.iter().filter(is_chosen).collect();
-    build(&root, &folder)?;
+    for target in &chosen {
+        build(target, &root, &folder)?;
+    }
     let results: Vec<Result<u64>> = std::thread::scope(|scope| {
         let start = |target| {
             let (root, folder) = (&root, &folder);
@@ -124,10 +143,17 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn build(root: &Path, folder: &Path) -> Result<()> {
+/// Where a target is built: programs with other flags in another folder.
+fn built_in(target: &Target, folder: &Path) -> PathBuf {
+    if target.compares { folder.to_owned() } else { folder.join("without-compares") }
+}
+
+fn build(target: &Target, root: &Path, folder: &Path) -> Result<()> {
     let mut cargo = shell::cargo()?;
-    cargo.current_dir(root.join("fuzz")).args(["build", "--release", "--bins", "--target", TRIPLE]);
-    cargo.arg("--target-dir").arg(folder).env("RUSTFLAGS", COVERAGE.join(" "));
+    cargo.current_dir(root.join("fuzz")).args(["build", "--release", "--bin", target.name, "--target", TRIPLE]);
+    let mut flags = COVERAGE.to_vec();
+    flags.extend(target.compares.then_some(COMPARES));
+    cargo.arg("--target-dir").arg(built_in(target, folder)).env("RUSTFLAGS", flags.join(" "));
     shell::run(&mut cargo)
 }
 
@@ -179,7 +205,7 @@ fn fuzz(target: &Target, options: &Options, root: &Path, folder: &Path) -> Resul
     let seeds = seeds(target, root, folder)?;
     let corpus = create(folder.join("corpus").join(target.name))?;
     let findings = create(root.join("testdata/fuzz-regressions").join(target.name))?;
-    let mut command = Command::new(folder.join(TRIPLE).join("release").join(target.name));
+    let mut command = Command::new(built_in(target, folder).join(TRIPLE).join("release").join(target.name));
     command
         .arg(format!("-runs={}", options.runs.unwrap_or(target.runs)))
         .arg(format!("-max_total_time={}", options.seconds));

@@ -99,7 +99,7 @@ pub struct CodeCache {
     pub bundles: Vec<Bundle>,
     loop_bottoms: HashSet<u32>,
     /// Blocks are straight code.
-    straight: bool,
+    pub straight: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -117,7 +117,7 @@ struct Single {
 }
 
 impl CodeCache {
-    pub fn new(straight: bool) -> CodeCache {
+    pub fn new() -> CodeCache {
         CodeCache {
             table: vec![Entry { pc: 0, number: 0 }; 1 << TABLE_BITS],
             singles: vec![Single { pc: 0, generation: 0, source: Source::NoMemory }; 1 << SINGLES_BITS],
@@ -128,8 +128,14 @@ impl CodeCache {
             places: Vec::new(),
             bundles: Vec::new(),
             loop_bottoms: HashSet::new(),
-            straight,
+            straight: false,
         }
+    }
+
+    /// Forgets everything.
+    pub fn reset(&mut self, mem: &mut Memory) {
+        self.flush(mem);
+        self.loop_bottoms.clear();
     }
 
     #[inline(always)]

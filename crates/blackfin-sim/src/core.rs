@@ -86,10 +86,10 @@ const SINGLE_STEP: u32 = 1 << 0;
 const COUNT_CYCLES: u32 = 1 << 1;
 
 impl Core {
-    pub fn new(sdram_bytes: u32, stack: u32, operating: bool, timing: Option<TimingConfig>) -> Core {
+    pub fn new(mem: Memory, stack: u32, operating: bool, timing: Option<TimingConfig>) -> Core {
         Core {
             state: State::new(stack),
-            mem: Memory::new(sdram_bytes),
+            mem,
             events: Events::new(),
             mmu: Mmu::new(),
             timer: CoreTimer::new(timing.is_some()),

@@ -53,9 +53,19 @@ fn read_long(code: &[u8], at: u32, word: u32) -> Result<BfInsn, Cause> {
     if let Some(op) = unprinted(word) {
         return Ok(BfInsn { at, len: 4, op, slots: None });
     }
-    let insn = blackfin::decode(code, at).map_err(|_| Cause::Undefined)?;
+    let insn = match printed(word) {
+        same if same == word => blackfin::decode(code, at).map_err(|_| Cause::Undefined)?,
+        other => BfInsn { at, len: 4, op: alone_op(other, at)?, slots: None },
+    };
     check(word, &insn.op)?;
     Ok(insn)
+}
+
+/// The operation of a 32-bit word.
+fn alone_op(word: u32, at: u32) -> Result<Op, Cause> {
+    let word = printed(word).to_be_bytes();
+    let bytes = [word[1], word[0], word[3], word[2]];
+    blackfin::decode(&bytes, at).map(|insn| insn.op).map_err(|_| Cause::Undefined)
 }
 
 fn read_bundle(at: u32, word: u32, slots: [u16; 2]) -> Result<BfInsn, Cause> {
@@ -63,15 +73,18 @@ fn read_bundle(at: u32, word: u32, slots: [u16; 2]) -> Result<BfInsn, Cause> {
         Some(op) => op,
         None => {
             // The 32-bit part alone: without the bit that announces two more, where it still says the same.
-            let alone = (word & !0x0800_0000).to_be_bytes();
-            let bytes = [alone[1], alone[0], alone[3], alone[2]];
-            let insn = blackfin::decode(&bytes, at).map_err(|_| Cause::Undefined)?;
-            check(word, &insn.op)?;
-            insn.op
+            let alone = word & !0x0800_0000;
+            let op = alone_op(alone, at)?;
+            check(alone, &op)?;
+            op
         }
     };
     let first_slot = slot(slots[0], at.wrapping_add(4), false)?;
     let second_slot = slot(slots[1], at.wrapping_add(6), true)?;
+    // Beside a search, something must be loaded.
+    if matches!(first, Op::Search { .. }) && !matches!(first_slot, Op::Load { .. }) {
+        return Err(Cause::IllegalCombination);
+    }
     Ok(BfInsn { at, len: 8, op: first, slots: Some([first_slot, second_slot]) })
 }
 
@@ -100,9 +113,22 @@ fn slot(word: u16, at: u32, second: bool) -> Result<Op, Cause> {
     if allowed { Ok(insn.op) } else { Err(Cause::IllegalCombination) }
 }
 
-/// 32-bit words that are executed although the disassembler does not print them.
+/// 32-bit words that are executed although the disassembler does not print them: no operation of either multiplier.
 fn unprinted(word: u32) -> Option<Op> {
-    (word & 0xF7FF_FE00 == 0xC003_1800).then_some(Op::Mnop)
+    (word & 0xF61F_FE00 == 0xC003_1800 && KEPT_MODES >> (word >> 21 & 15) & 1 != 0).then_some(Op::Mnop)
+}
+
+/// The word that the disassembler prints, for some that say the same and are executed, too.
+fn printed(word: u32) -> u32 {
+    // Mixed mode, where unit 1 only reads its accumulator into a register.
+    if word & 0xF617_0000 == 0xC017_0000 {
+        return word & !0x0010_0000;
+    }
+    // A whole product of unsigned integers is one of unsigned fractions.
+    if word & 0xF7E8_0000 == 0xC388_0000 {
+        return word & !0x0100_0000;
+    }
+    word
 }
 
 /// What the encoding of a dsp32alu operation must obey.
@@ -150,8 +176,7 @@ const ALU_RULES: &[AluRule] = {
         rule(9, 0b0101, X, Any),
         rule(9, 0b1010, X | S | HL, Any),
         rule(10, 0b0011, X | S | HL, Any),
-        rule(11, 0b0001, X | S | HL, Any),
-        rule(11, 0b0010, X | S, Any),
+        rule(11, 0b0011, X | S, Any),
         rule(11, 0b1100, X | HL, Any),
         rule(12, 0b0001, X | S | HL, Any),
         rule(12, 0b0010, X | S | HL, Distinct),
@@ -178,23 +203,44 @@ const ALU_RULES: &[AluRule] = {
 fn check(word: u32, op: &Op) -> Result<(), Cause> {
     let field = |shift: u32, bits: u32| word >> shift & ((1 << bits) - 1);
     match word & 0xF600_0000 {
-        0xC000_0000 => match *op {
-            // A pair has no 32-bit saturation, and starts with an even register.
-            Op::Mac { mode: blackfin::MacMode::W32, regs, .. } if regs.pair => Err(Cause::Undefined),
-            Op::Mac { regs, mac1, mac0, .. } if regs.pair && (mac1.write || mac0.write) && regs.dst.code() & 1 != 0 => {
-                Err(Cause::Undefined)
-            }
-            _ => Ok(()),
-        },
+        0xC000_0000 => check_multiply(word, [field(16, 2) != NO_PRODUCT, field(11, 2) != NO_PRODUCT]),
         0xC200_0000 => {
             let accumulates = field(16, 2) != 0 || field(11, 2) != 0;
-            let odd_pair = field(19, 1) != 0 && field(6, 1) != 0;
-            if accumulates || odd_pair { Err(Cause::Undefined) } else { Ok(()) }
+            let writes = [18, 13].map(|bit| field(bit, 1) != 0);
+            // Unit 1 is the one with a mixed mode.
+            let idle_mixed_mode = field(20, 1) != 0 && !writes[0];
+            if accumulates || idle_mixed_mode { Err(Cause::Undefined) } else { check_multiply(word, writes) }
         }
         0xC400_0000 => check_alu(word),
         0xC600_0000 => check_shift(word, op),
         _ => Ok(()),
     }
+}
+
+/// The operation of a multiplier that only reads its accumulator.
+const NO_PRODUCT: u32 = 3;
+/// Modes that products may have, as bits: kept in an accumulator, in half a register, in a register.
+const KEPT_MODES: u32 = 1 << 0 | 1 << 3 | 1 << 4 | 1 << 8;
+const HALF_MODES: u32 = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 4 | 1 << 6 | 1 << 8 | 1 << 9 | 1 << 11 | 1 << 12;
+const WHOLE_MODES: u32 = 1 << 0 | 1 << 1 | 1 << 4 | 1 << 8 | 1 << 9 | 1 << 12;
+
+/// What both kinds of multiplications must obey. `multiplies` tells which of units 1 and 0 need operands; the others name
+/// none.
+fn check_multiply(word: u32, multiplies: [bool; 2]) -> Result<(), Cause> {
+    let field = |shift: u32, bits: u32| word >> shift & ((1 << bits) - 1);
+    let names_operands = [14, 9].map(|bit| field(bit, 2) != 0);
+    let idle = multiplies.iter().zip(names_operands).any(|(multiplies, names)| names && !multiplies);
+    let (writes, pair) = (field(18, 1) != 0 || field(13, 1) != 0, field(19, 1) != 0);
+    let modes = match (writes, pair) {
+        (false, false) => KEPT_MODES,
+        // A pair of nothing.
+        (false, true) => 0,
+        (true, false) => HALF_MODES,
+        (true, true) => WHOLE_MODES,
+    };
+    // A pair starts with an even register.
+    let odd = pair && field(6, 1) != 0;
+    if idle || odd || modes >> field(21, 4) & 1 == 0 { Err(Cause::Undefined) } else { Ok(()) }
 }
 
 fn check_alu(word: u32) -> Result<(), Cause> {
@@ -239,5 +285,53 @@ fn check_shift(word: u32, op: &Op) -> Result<(), Cause> {
     match op {
         Op::Bitmux { src0, src1, .. } if src0 == src1 => Err(Cause::IllegalCombination),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What becomes of a 32-bit word with NOPs behind it: none, or the exception's number.
+    fn cause(word: u32) -> u8 {
+        let [high, low] = [(word >> 16) as u16, word as u16].map(u16::to_le_bytes);
+        let code = [high, low, [0; 2], [0; 2]].concat();
+        read(&code, 0x1000).unwrap().map_or_else(|cause| cause as u8, |_| 0)
+    }
+
+    #[test]
+    fn multiplications_are_as_strict_as_hardware() {
+        let undefined = Cause::Undefined as u8;
+        // Words, and what a BF5xx does with them.
+        let cases = [
+            (0xC000_1800, 0),
+            // Operands of a multiplier that does not multiply.
+            (0xC000_1A00, undefined),
+            (0xC003_4000, undefined),
+            (0xC200_6000, undefined),
+            // Modes: (W32) is for accumulators, (T) for halves; a pair starts with an even register.
+            (0xC060_0000, 0),
+            (0xC060_2000, undefined),
+            (0xC040_0000, undefined),
+            (0xC040_2000, 0),
+            (0xC048_2000, undefined),
+            (0xC008_2000, 0),
+            (0xC008_2040, undefined),
+            (0xC008_0000, undefined),
+            // Said in a way that no disassembler prints.
+            (0xC017_0000, 0),
+            (0xC013_0000, undefined),
+            (0xC063_1800, 0),
+            (0xC388_2000, 0),
+            (0xC210_2000, undefined),
+            // The same in bundles; a search wants a load beside it.
+            (0xC800_1A00, undefined),
+            (0xC817_0000, 0),
+            (0xC40D_0210, 0),
+            (0xCC0D_0210, Cause::IllegalCombination as u8),
+        ];
+        for (word, wanted) in cases {
+            assert_eq!(cause(word), wanted, "{word:#010x}");
+        }
     }
 }

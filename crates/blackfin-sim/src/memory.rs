@@ -66,6 +66,18 @@ impl Memory {
         }
     }
 
+    /// As a new one with so much SDRAM, nothing of which was decoded.
+    pub fn reset(mut self, sdram_bytes: u32) -> Memory {
+        self.guard(false);
+        if self.open.len() != sdram_bytes as usize {
+            return Memory::new(sdram_bytes);
+        }
+        self.open.fill(0);
+        self.chip.fill(0);
+        self.forget_code();
+        self
+    }
+
     /// Hides the SDRAM from the fast path, or shows it again.
     pub fn guard(&mut self, on: bool) {
         if on != self.open.is_empty() {

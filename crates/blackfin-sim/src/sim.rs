@@ -14,6 +14,7 @@ use crate::exception::{Cause, Fault};
 use crate::exec::Exit;
 use crate::host::Host;
 use crate::lower::{Lowered, lower};
+use crate::memory::Memory;
 use crate::state::State;
 use crate::stats::Stats;
 use crate::system::{Halt, Next};
@@ -77,14 +78,25 @@ const MAX_SDRAM: u32 = 512 << 20;
 impl Simulator {
     /// A machine with nothing in its memory.
     pub fn bare(config: Config) -> Result<Simulator, SimError> {
+        Simulator::with(config, Memory::new, CodeCache::new())
+    }
+
+    /// The machine with nothing in its memory again, and another configuration: sooner done than a new one.
+    pub fn reset(self, config: Config) -> Result<Simulator, SimError> {
+        let Simulator { core: Core { mut mem, .. }, mut code, .. } = self;
+        code.reset(&mut mem);
+        Simulator::with(config, |sdram| mem.reset(sdram), code)
+    }
+
+    fn with(config: Config, mem: impl FnOnce(u32) -> Memory, mut code: CodeCache) -> Result<Simulator, SimError> {
         if config.sdram == 0 || config.sdram > MAX_SDRAM || config.sdram & 0xFFF != 0 {
             return Err(SimError::SdramSize(config.sdram));
         }
         let operating = config.environment == Environment::Operating;
-        let straight_blocks = config.timing.is_some();
+        code.straight = config.timing.is_some();
         Ok(Simulator {
-            core: Core::new(config.sdram, config.sdram, operating, config.timing),
-            code: CodeCache::new(straight_blocks),
+            core: Core::new(mem(config.sdram), config.sdram, operating, config.timing),
+            code,
             args: config.args,
             limit: config.limit,
             known_bottoms: [1; 2],

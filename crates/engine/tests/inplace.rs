@@ -64,7 +64,7 @@ fn config(name: &str) -> Config {
 
 fn edited(program: &Program, name: &str, points: &[(Place, Deed)], tactics: Tactics) -> (Edited, Vec<u8>) {
     let counters = points.len() as u32;
-    let order = Order { points, counters, payload: &Nothing, start: None, environment: environment(name), tactics };
+    let order = Order { points, counters, environment: environment(name), tactics, ..Order::new(&Nothing) };
     let edited = edit(program, &order).unwrap_or_else(|error| panic!("{name}: {error}"));
     let (file, _) =
         elf_writer::write_to_vec(program.image(), &edited.patch).unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -20,6 +20,8 @@ pub struct Facts {
     pub delay_slots: bool,
     /// Loops may close without a branch: see [`Flow::LoopSetup`](crate::Flow::LoopSetup).
     pub hardware_loops: bool,
+    /// Code may stand in memory that loads do not reach.
+    pub harvard: bool,
     /// Programs are edited in place, with all addresses kept, and not by moving functions.
     pub edited_in_place: bool,
     pub stack_pointer: Reg,

@@ -33,8 +33,6 @@ pub enum Error {
     ManyPhases { program: String, points: usize, most: usize },
     #[error("{path}: {what}")]
     Points { path: String, what: String },
-    #[error("{path}: {what}")]
-    AnalysisObject { path: String, what: String },
     #[error("{program}: it did not end within {limit} instructions")]
     SimulationLimit { program: String, limit: u64 },
     #[error(transparent)]

@@ -37,7 +37,7 @@ use lancet_engine::plan::{Argument, CounterId, FuncPlan, Plan, Point};
 use lancet_engine::program::graph::Edge as GraphEdge;
 use lancet_engine::program::{BlockId, Call, EdgeId, Func, FuncId, LoopId, Program};
 use lancet_isa::runtime::VARIABLE;
-use lancet_isa::{Insn, Syntax};
+use lancet_isa::{Insn, Reg, Syntax};
 
 use crate::rewrite::Editor;
 use crate::tools::count::CountsFile;
@@ -74,11 +74,17 @@ impl<'a> Site<'a> {
         self.whole.counter()
     }
 
-    /// Calls a routine of the tool's payload at a point.
+    /// Calls a routine of the tool's payload at a point. All registers are as before afterwards.
     pub fn call(&mut self, at: Point, routine: &str, arguments: &[Argument]) -> Result<(), Error> {
         let call = self.whole.call(routine, arguments)?;
         self.plan.call(at, call);
         Ok(())
+    }
+
+    /// The register of a name, such as `rdi` or `R0`, for [`Site::call`].
+    pub fn register(&self, name: &str) -> Option<Reg> {
+        let names = self.program.image().isa().facts().reg_names;
+        (0..).map(Reg).zip(names).find(|(_, known)| **known == name).map(|(reg, _)| reg)
     }
 
     /// Counts at a point. The same counter may be used at many.
@@ -154,6 +160,12 @@ impl Counters {
     }
 }
 
+/// Lets a tool plan for all functions of a program that is edited in place; see [`dsp::edit_plan`].
+pub fn plan_in_place(tool: &mut dyn Tool, program: &Program) -> Plan {
+    let all = (0..program.funcs().len() as u32).map(FuncId);
+    plan_for(tool, program, all, &|_| &[]).0
+}
+
 /// Lets a tool plan for all functions that can be edited.
 pub fn plan(tool: &mut dyn Tool, editor: &Editor) -> Plan {
     // Edges that arrive together cannot be counted one by one: such a function is left alone.
@@ -223,8 +235,7 @@ fn run_in_place(
     name: &Path,
     args: &[OsString],
 ) -> Result<(ExitStatus, Counters), Error> {
-    let all = (0..program.funcs().len() as u32).map(FuncId);
-    let (plan, _) = plan_for(tool, program, all, &|_| &[]);
+    let plan = plan_in_place(tool, program);
     let args = args.iter().map(|arg| arg.clone().into_vec()).collect();
     let (ran, values, left_alone) = dsp::run_plan(program, name, &plan, args)?;
     let counters = Counters { values, left_alone: named(program, left_alone.into_iter()) };

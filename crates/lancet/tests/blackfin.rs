@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lancet::blackfin_sim::{Captured, Config, End, Environment, Simulator, Step, TimingConfig};
+use lancet::blackfin_sim::{Captured, Config, End, Environment, Simulator, State, Step, TimingConfig};
 use lancet::dsp::{self, Measured, Notes, Tool};
 use lancet::dvfs::{Profiled, Thresholds};
 use lancet::isa::blackfin::Op;
 use lancet::layout::inplace::Tactics;
-use lancet::plan::{CounterId, Plan, Point};
+use lancet::load::Module;
+use lancet::plan::{Argument, CounterId, Plan, Point};
 use lancet::program::{EdgeId, FuncId};
 use lancet::tool::{self, Counters, Site};
 use lancet::{EdgeKind, Image, Program, names};
@@ -128,7 +129,10 @@ fn the_analysis_that_does_nothing_is_not_noticed() {
 
 /// Words of the data of an analysis: behind the four that the editor uses.
 fn analysis_word(notes: &Notes, simulator: &Simulator, i: u32) -> u32 {
-    let at = notes.analysis_data.unwrap() + 16 + 4 * i;
+    word(simulator, notes.analysis_data.unwrap() + 16 + 4 * i)
+}
+
+fn word(simulator: &Simulator, at: u32) -> u32 {
     u32::from_le_bytes(simulator.memory(at, 4).unwrap().try_into().unwrap())
 }
 
@@ -260,6 +264,92 @@ fn a_tool_of_ones_own_works_here_too() {
                 );
             }
         }
+    }
+}
+
+/// Calls of a routine that adds up arguments, and of one that prints the sum.
+struct Ledger {
+    payload: Arc<Module>,
+    function: &'static str,
+    keeps: &'static [&'static str],
+}
+
+impl tool::Tool for Ledger {
+    fn payload(&self) -> Option<Arc<Module>> {
+        Some(Arc::clone(&self.payload))
+    }
+
+    fn instrument(&mut self, site: &mut Site<'_>) {
+        let argument = |name: &&str| Argument::Register(site.register(name).expect("a register"));
+        if site.name() == self.function {
+            let keeps: Vec<Argument> = self.keeps.iter().map(argument).collect();
+            let first = argument(&"R0");
+            site.call(Point::Entry(0), "_enter", &[Argument::Number(3), first]).unwrap();
+            if !keeps.is_empty() {
+                site.call(Point::Entry(0), "_keep", &keeps).unwrap();
+            }
+        }
+        if site.name() == "_main" {
+            for exit in (0..).take(site.func.exits.len()) {
+                site.call(Point::Exit(exit), "_tell", &[]).unwrap();
+            }
+        }
+    }
+
+    fn report(&self, _: &Counters, _: &mut dyn std::io::Write) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Registers that a routine is given: three in registers, the others on the stack.
+const KEPT: [[&str; 9]; 2] = [
+    ["R0", "R1", "P0", "SP", "FP", "RETS", "L1", "LC0", "R7"],
+    ["RETS", "P5", "R0", "LB1", "I2", "M0", "B3", "SP", "R2"],
+];
+
+#[test]
+fn a_tool_of_ones_own_calls_routines_of_its_payload() {
+    let payload = Arc::new(Module::open(&folder().join("analysis/ledger.o")).unwrap());
+    for (name, function) in [("fib.O2.elf", "_fib"), ("fib.op.elf", "_fib"), ("qsort.op.elf", "_isort")] {
+        for keeps in &KEPT {
+            let program = Program::analyse(Arc::new(Image::open(&path(name)).unwrap()));
+            let mut ledger = Ledger { payload: Arc::clone(&payload), function, keeps };
+            let plan = tool::plan_in_place(&mut ledger, &program);
+            let planned = dsp::edit_plan(&program, &path(name), &plan).unwrap();
+            assert!(planned.left_alone.is_empty(), "{name}: {:?}", planned.left_alone);
+            let (output, simulator) = run(name, &planned.file, false);
+            // What the registers hold where the function starts, by a trace of the original.
+            let func = program.funcs().iter().find(|func| names::of_function(&program, func) == function).unwrap();
+            let mut sum = 0u32;
+            let mut last = Vec::new();
+            let original = std::fs::read(path(name)).unwrap();
+            let mut host = Captured::default();
+            let mut see = |step: &Step<'_>| {
+                if step.insn.at == func.entry.0 as u32 {
+                    sum = sum.wrapping_add(step.before.r[0].wrapping_mul(3));
+                    last = keeps.iter().map(|reg| value(step.before, reg)).collect();
+                }
+            };
+            Simulator::load(&original, config(name, false)).unwrap().run_traced(&mut host, &mut see).unwrap();
+            // Behind the constants, which are data here.
+            let kept: Vec<u32> = (0..9).map(|i| word(&simulator, planned.payload_data_at + 40 + 4 * i)).collect();
+            assert_eq!(kept, last, "{name} {keeps:?}");
+            let line = format!("{sum}\n");
+            assert!(sum > 0 && output.contains(&line), "{name}: {sum} is not in {output}");
+            assert_eq!(output.replacen(&line, "", 1), host.text(), "{name}");
+        }
+    }
+}
+
+/// What a register holds, by its name.
+fn value(state: &State, name: &str) -> u32 {
+    let names = lancet::isa::for_elf_machine(106).unwrap().facts().reg_names;
+    match names.iter().position(|known| *known == name).unwrap() {
+        number @ 0..=31 => state.r[number],
+        47 => state.rets,
+        48 => state.lc[0],
+        53 => state.lb[1],
+        other => panic!("{other} is not used here"),
     }
 }
 

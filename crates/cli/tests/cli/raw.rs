@@ -27,6 +27,9 @@ fn blackfin() {
     assert_eq!(line(1)[..2], ["0xffa00008", "0020"]);
     assert!(line(1)[2].starts_with("JUMP.S 0x"), "{}", line(1)[2]);
     assert_eq!(line(2)[1], "ffe1");
+    // A bundle with an illegal slot, which the end of the dump cuts off.
+    let cut = dump(&[0xc0, 0xc8, 0x34, 0xcf, 0x2c, 0x3a], &["--raw", "blackfin"]).good();
+    assert!(cut.lines().all(|line| line.ends_with("  ILLEGAL;")), "{cut}");
 }
 
 #[test]

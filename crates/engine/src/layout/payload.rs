@@ -33,6 +33,7 @@ impl<'a> Payload<'a> {
     ) -> Result<Option<Chunk>, LayoutError> {
         let image = program.image();
         let unusable = |what: &str| LoadError::Unusable { name: self.module.name().to_owned(), what: what.to_owned() };
+        self.module.must_be_for(image.isa())?;
         if self.module.is_apart() {
             return Err(unusable("a payload must be a relocatable object").into());
         }

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! A module is laid out before its address is known: read-only parts and code first, then, from a page of its own,
-//! what can be written. References to symbols that it does not define are resolved by whoever places it. Those that are
-//! too far away for a 32-bit distance go through a veneer or a slot behind the code.
+//! what can be written. Where code may stand in memory that loads do not reach, constants go with what can be written.
+//! References to symbols that it does not define are resolved by whoever places it. Those that are too far away for a
+//! 32-bit distance go through a veneer or a slot behind the code.
 
 mod relocatable;
 mod relocate;
@@ -15,8 +16,9 @@ mod shared;
 
 use std::path::Path;
 
-use lancet_isa::Avma;
-use object::{Object, ObjectKind};
+use lancet_isa::{Avma, Isa};
+use object::read::elf::{ElfFile, FileHeader};
+use object::{Endianness, Object, ObjectKind};
 
 pub use relocate::Linked;
 use relocate::{Fixup, Layout};
@@ -48,6 +50,8 @@ pub struct Export {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Module {
     name: String,
+    /// The name of the instruction set that the file states.
+    isa: Option<&'static str>,
     layout: Layout,
     fixups: Vec<Fixup>,
     /// Functions, by offset.
@@ -82,27 +86,35 @@ impl Module {
         if !bytes.starts_with(&ELF) {
             return Ok(Module::raw(name, bytes.to_vec()));
         }
-        let file = object::read::elf::ElfFile64::<object::Endianness>::parse(bytes)
-            .map_err(|error| unusable(format!("cannot be read as a 64-bit ELF file: {error}")))?;
-        let machine = file.elf_header().e_machine.get(file.endian()).0;
-        if lancet_isa::for_elf_machine(machine).is_none_or(|isa| isa.facts().pointer_bytes != 8) {
-            return Err(unusable(format!("is for another machine ({:?}), not x86-64", file.architecture())));
-        }
-        let module = match file.kind() {
-            ObjectKind::Relocatable => relocatable::read(&file),
-            ObjectKind::Dynamic => shared::read(&file),
-            kind => Err(format!("is neither a relocatable object nor a shared library ({kind:?})")),
+        let unreadable = |error| unusable(format!("cannot be read as an ELF file: {error}"));
+        let (isa, module) = if bytes.get(4) == Some(&object::elf::ELFCLASS32.0) {
+            let file = ElfFile::<object::elf::FileHeader32<Endianness>>::parse(bytes).map_err(unreadable)?;
+            (isa_of(&file).map_err(&unusable)?, read(&file, |_| Err("is a shared library".to_owned())))
+        } else {
+            let file = ElfFile::<object::elf::FileHeader64<Endianness>>::parse(bytes).map_err(unreadable)?;
+            (isa_of(&file).map_err(&unusable)?, read(&file, shared::read))
         };
         let (layout, fixups, mut exports) = module.map_err(unusable)?;
         exports.sort_by_key(|export| export.offset);
-        Ok(Module { name, layout, fixups, exports })
+        Ok(Module { name, isa: Some(isa.facts().name), layout, fixups, exports })
+    }
+
+    /// Refuses code for another instruction set.
+    pub fn must_be_for(&self, isa: &dyn Isa) -> Result<(), LoadError> {
+        match self.isa {
+            Some(other) if other != isa.facts().name => {
+                let what = format!("is for another machine ({other}), not {}", isa.facts().name);
+                Err(LoadError::Unusable { name: self.name.clone(), what })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Bytes that need nothing.
     pub fn raw(name: String, code: Vec<u8>) -> Module {
         let exports = vec![Export { name: String::new(), offset: 0, size: code.len() as u64 }];
         let layout = Layout { code, data: Vec::new(), data_size: 0, is_apart: false };
-        Module { name, layout, fixups: Vec::new(), exports }
+        Module { name, isa: None, layout, fixups: Vec::new(), exports }
     }
 
     pub fn name(&self) -> &str {
@@ -147,5 +159,26 @@ impl Module {
     /// The bytes for code at `code` and data at `data`. `resolve` knows the process's symbols.
     pub fn link(&self, code: Avma, data: Avma, resolve: &dyn Fn(&str) -> Option<Avma>) -> Result<Linked, LoadError> {
         relocate::link(&self.name, &self.layout, &self.fixups, code, data, resolve)
+    }
+}
+
+type Read = Result<(Layout, Vec<Fixup>, Vec<Export>), String>;
+
+/// The instruction set of a file, if Lancet knows it and it has addresses as wide as the file's.
+fn isa_of<E: FileHeader<Endian = Endianness>>(file: &ElfFile<'_, E>) -> Result<&'static dyn Isa, String> {
+    let machine = file.elf_header().e_machine(file.endian()).0;
+    let wide = if file.is_64() { 8 } else { 4 };
+    let isa = lancet_isa::for_elf_machine(machine).filter(|isa| isa.facts().pointer_bytes == wide);
+    isa.ok_or_else(|| format!("is for another machine ({:?}), not x86-64", file.architecture()))
+}
+
+fn read<'a, E: FileHeader<Endian = Endianness>>(
+    file: &ElfFile<'a, E>,
+    shared: impl FnOnce(&ElfFile<'a, E>) -> Read,
+) -> Read {
+    match file.kind() {
+        ObjectKind::Relocatable => relocatable::read(file, isa_of(file)?.facts().harvard),
+        ObjectKind::Dynamic => shared(file),
+        kind => Err(format!("is neither a relocatable object nor a shared library ({kind:?})")),
     }
 }

@@ -45,6 +45,12 @@ pub(super) enum Kind {
     Relative64,
     /// A distance to a slot that holds the address.
     Slot32,
+    /// Half of an address.
+    Low16,
+    High16,
+    /// A distance from the instruction in units of 2 bytes: the low byte of its first word, and its second word, which
+    /// is the place.
+    Jump24,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,9 +76,12 @@ fn needs_extra(fixup: &Fixup) -> bool {
     matches!(fixup.kind, Kind::Call32 | Kind::Slot32) && !matches!(fixup.goal, Goal::Absolute(_))
 }
 
-/// Room for a veneer or slot for each reference that may need one.
+/// Room for a veneer or slot for each reference that may need one, and to align the first.
 pub(super) fn extra_bytes(fixups: &[Fixup]) -> u64 {
-    fixups.iter().filter(|fixup| needs_extra(fixup)).count() as u64 * VENEER_SIZE + VENEER_SIZE
+    match fixups.iter().filter(|fixup| needs_extra(fixup)).count() as u64 {
+        0 => 0,
+        veneers => (veneers + 1) * VENEER_SIZE,
+    }
 }
 
 pub(super) fn link(
@@ -85,10 +94,7 @@ pub(super) fn link(
 ) -> Result<Linked, LoadError> {
     let addresses = resolved(name, fixups, resolve)?;
     let mut linked = Linked { code: layout.code.clone(), data: layout.data.clone() };
-    // Veneers stand behind the code, one for each goal.
-    while !linked.code.len().is_multiple_of(VENEER_SIZE as usize) {
-        linked.code.push(0x90);
-    }
+    // They stand behind the code, one for each goal.
     let mut veneers: BTreeMap<u64, u64> = BTreeMap::new();
     for fixup in fixups {
         let address_of = |spot: Spot| match spot {
@@ -123,19 +129,38 @@ pub(super) fn link(
                 let at = veneer(&mut veneers, &mut linked.code, goal) + VENEER.len() as u64;
                 i32::try_from(distance(code_at.0 + at)).map_err(|_| far(goal))? as u64
             }
+            Kind::Low16 => sum,
+            Kind::High16 => sum >> 16,
+            Kind::Jump24 => {
+                // The address space has 32 bits and wraps around.
+                let words = i64::from(distance(goal).wrapping_add(2) as i32 >> 1);
+                if !(-(1 << 23)..1 << 23).contains(&words) {
+                    return Err(far(sum));
+                }
+                words.cast_unsigned()
+            }
         };
-        let wide = matches!(fixup.kind, Kind::Absolute64 | Kind::Relative64);
         let (bytes, offset) = match fixup.at {
             Spot::Code(offset) => (&mut linked.code, offset),
             Spot::Data(offset) => (&mut linked.data, offset),
         };
-        let len = if wide { 8 } else { 4 };
-        let place = usize::try_from(offset).ok().and_then(|offset| bytes.get_mut(offset..offset.checked_add(len)?));
-        let outside = || LoadError::Unusable {
-            name: name.into(),
-            what: format!("a relocation lies outside of it ({offset:#x})"),
+        let mut put = |at: Option<u64>, value: u64, len: usize| {
+            let at = at.and_then(|at| usize::try_from(at).ok());
+            let place = at.and_then(|at| bytes.get_mut(at..at.checked_add(len)?));
+            let what = format!("a relocation lies outside of it ({offset:#x})");
+            let place = place.ok_or_else(|| LoadError::Unusable { name: name.into(), what })?;
+            place.copy_from_slice(&value.to_le_bytes()[..len]);
+            Ok(())
         };
-        place.ok_or_else(outside)?.copy_from_slice(&value.to_le_bytes()[..len]);
+        match fixup.kind {
+            Kind::Absolute64 | Kind::Relative64 => put(Some(offset), value, 8)?,
+            Kind::Low16 | Kind::High16 => put(Some(offset), value, 2)?,
+            Kind::Jump24 => {
+                put(offset.checked_sub(2), value >> 16, 1)?;
+                put(Some(offset), value, 2)?;
+            }
+            _ => put(Some(offset), value, 4)?,
+        }
     }
     Ok(linked)
 }
@@ -143,6 +168,9 @@ pub(super) fn link(
 /// The offset of the veneer for an address. Its last 8 bytes are a slot.
 fn veneer(veneers: &mut BTreeMap<u64, u64>, code: &mut Vec<u8>, goal: u64) -> u64 {
     *veneers.entry(goal).or_insert_with(|| {
+        while !code.len().is_multiple_of(VENEER_SIZE as usize) {
+            code.push(0x90);
+        }
         let at = code.len() as u64;
         code.extend(VENEER);
         code.extend(goal.to_le_bytes());

@@ -150,6 +150,7 @@ pub(super) static FACTS: Facts = Facts {
     longest_insn: 8,
     delay_slots: false,
     hardware_loops: true,
+    harvard: true,
     edited_in_place: true,
     stack_pointer: Reg(SP),
     reg_names: &[

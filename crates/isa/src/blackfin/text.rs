@@ -105,6 +105,9 @@ impl Constants {
     }
 }
 
+/// A bundle that is cut off is no bundle.
+const BUNDLE_BYTES: usize = 8;
+
 /// The text of an illegal word, or of a bundle with an illegal slot. Nothing in `code` past the bundle is needed:
 /// where a slot holds the first half of a 32-bit instruction, its missing half reads as 0.
 fn illegal(code: &[u8], at: u32, name: Names<'_>) -> String {
@@ -112,7 +115,8 @@ fn illegal(code: &[u8], at: u32, name: Names<'_>) -> String {
         code.get(offset..offset + 2).map_or(0, |bytes| u16::from_le_bytes([bytes[0], bytes[1]]))
     };
     let wide = |offset: usize| u32::from(half(offset)) << 16 | u32::from(half(offset + 2));
-    let first = if starts_bundle(half(0)) { wide_op(wide(0), at) } else { None };
+    let is_bundle = starts_bundle(half(0)) && code.len() >= BUNDLE_BYTES;
+    let first = if is_bundle { wide_op(wide(0), at) } else { None };
     let Some(first) = first else {
         return "ILLEGAL;".to_owned();
     };

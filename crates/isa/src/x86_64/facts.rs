@@ -56,6 +56,7 @@ pub(super) static FACTS: Facts = Facts {
     longest_insn: 15,
     delay_slots: false,
     hardware_loops: false,
+    harvard: false,
     edited_in_place: false,
     stack_pointer: Reg(RSP),
     reg_names: &[

@@ -23,6 +23,7 @@ use lancet_engine::image::Image;
 use lancet_engine::layout::inplace::{
     self, Deed, Edited, Environment, NoPayload, Order, Payload, Place, PlacedPayload, Tactics,
 };
+use lancet_engine::load::Module;
 use lancet_engine::program::Program;
 use lancet_engine::sink::elf_writer;
 use lancet_isa::Svma;
@@ -30,7 +31,7 @@ use lancet_isa::blackfin::{Assembler, EncodeError, Op, ReturnFrom};
 
 pub use measured::Measured;
 pub use notes::{BlockNote, EdgeNote, Notes, PhasesNote, PlacedNote, PointNote, Totals};
-pub use plan::{LeftAlone, run_plan};
+pub use plan::{LeftAlone, Planned, edit_plan, run_plan};
 
 use crate::{Error, names};
 use object::Analysis;
@@ -76,7 +77,11 @@ pub fn rewrite(path: &Path, tool: &Tool<'_>, tactics: Tactics) -> Result<(Vec<u8
             let switched = rules.iter().any(|rule| rule.wish == Wish::On);
             match object {
                 Some(object) => {
-                    analysis = Analysis::open(object, &routines, !switched)?;
+                    let module = Module::open(object)?;
+                    module.must_be_for(program.image().isa())?;
+                    let offset = |name: &String| module.function(Some(name), name).map(|routine| routine.offset);
+                    let offsets = routines.iter().map(offset).collect::<Result<_, _>>()?;
+                    analysis = Analysis::new(Arc::new(module), offsets, !switched, program.image().isa())?;
                     order.payload = &analysis;
                 }
                 None if routines.is_empty() && !switched => {}

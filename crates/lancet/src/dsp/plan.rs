@@ -9,16 +9,31 @@ use std::io;
 use std::path::Path;
 
 use lancet_blackfin_sim::Environment as Machine;
-use lancet_engine::layout::inplace::{Deed, Environment, NoPayload, Order, Place, Refusal};
-use lancet_engine::plan::{Action, Plan, Point};
+use lancet_engine::layout::inplace::{
+    Deed, Environment, Invocation, NoPayload, Operand, Order, Payload, Place, Refusal,
+};
+use lancet_engine::plan::{Action, Argument, PayloadCall, Plan, Point};
 use lancet_engine::program::{BlockId, EdgeId, EdgeKind, ExitKind, Func, FuncId, Program};
-use lancet_isa::Flow;
+use lancet_isa::{Facts, Flow};
 
+use super::object::{Analysis, SWITCH_BYTES};
 use crate::simulate::{self, Options, Ran};
 use crate::{Error, dsp};
 
 /// Functions that were left alone, and why.
 pub type LeftAlone = BTreeMap<FuncId, String>;
+
+/// A program with what was planned.
+pub struct Planned {
+    /// The new program, an ELF file.
+    pub file: Vec<u8>,
+    pub environment: Environment,
+    /// Where counter 0 is in its memory; each takes 8 bytes.
+    pub counters_at: u32,
+    /// Where the data of the payload are.
+    pub payload_data_at: u32,
+    pub left_alone: LeftAlone,
+}
 
 /// Adds what was planned, runs the program on the simulator with the user's own input and output, and gives the run, the
 /// counters, and the functions that were left alone.
@@ -28,46 +43,7 @@ pub fn run_plan(
     plan: &Plan,
     args: Vec<Vec<u8>>,
 ) -> Result<(Ran, Vec<u64>, LeftAlone), Error> {
-    let environment = Environment::guess(program);
-    let mut left_alone = LeftAlone::new();
-    let mut points: Vec<(FuncId, Place, Deed)> = Vec::new();
-    for (id, planned) in plan.funcs() {
-        let func = program.func(id);
-        if planned.note.is_some() {
-            left_alone.insert(id, "edges of it arrive together".to_owned());
-            continue;
-        }
-        let places = planned.insertions.iter().map(|insertion| {
-            let Action::Count(counter) = insertion.action else {
-                return Err("on Blackfin, routines are called by points files".to_owned());
-            };
-            let place = place(program, func, insertion.at)
-                .ok_or_else(|| format!("no instruction passes {} alone", text(func, insertion.at)))?;
-            Ok((id, place, Deed::Count(counter.0)))
-        });
-        match places.collect::<Result<Vec<_>, _>>() {
-            Ok(places) => points.extend(places),
-            Err(why) => {
-                left_alone.insert(id, why);
-            }
-        }
-    }
-    let file = loop {
-        let list: Vec<(Place, Deed)> = points.iter().map(|(_, place, deed)| (*place, *deed)).collect();
-        let order = Order { points: &list, counters: plan.counters(), environment, ..Order::new(&NoPayload) };
-        let (edited, file) = dsp::edit(program, &name.display().to_string(), &order)?;
-        let refused: BTreeMap<Place, Refusal> = edited.refused.iter().copied().collect();
-        if refused.is_empty() {
-            break (edited.counters_at, file);
-        }
-        for (id, place, _) in &points {
-            if let Some(why) = refused.get(place) {
-                left_alone.entry(*id).or_insert_with(|| format!("{:#x}: {why}", place.at()));
-            }
-        }
-        points.retain(|(id, ..)| !left_alone.contains_key(id));
-    };
-    let (counters_at, file) = file;
+    let Planned { file, environment, counters_at, left_alone, .. } = edit_plan(program, name, plan)?;
     let failed = |cause| Error::File { path: std::env::temp_dir().display().to_string(), cause };
     let folder = tempfile::tempdir().map_err(failed)?;
     let path = folder.path().join("edited");
@@ -84,6 +60,94 @@ pub fn run_plan(
     };
     let counters = (0..plan.counters()).map(counter).collect();
     Ok((ran, counters, left_alone))
+}
+
+/// Adds what was planned.
+pub fn edit_plan(program: &Program, name: &Path, plan: &Plan) -> Result<Planned, Error> {
+    let environment = Environment::guess(program);
+    let mut left_alone = LeftAlone::new();
+    let mut points: Vec<(FuncId, Place, Deed)> = Vec::new();
+    let mut calls = Calls::default();
+    for (id, planned) in plan.funcs() {
+        let func = program.func(id);
+        if planned.note.is_some() {
+            left_alone.insert(id, "edges of it arrive together".to_owned());
+            continue;
+        }
+        let places = planned.insertions.iter().map(|insertion| {
+            let deed = match insertion.action {
+                Action::Count(counter) => Deed::Count(counter.0),
+                Action::Call(call) => {
+                    let called = plan.payload_call(call).ok_or("there is no such call")?;
+                    calls.invoke(called, program.image().isa().facts())?
+                }
+                Action::Set { .. } | Action::CountIn(_) | Action::Add { .. } => {
+                    return Err("no registers are held on Blackfin".to_owned());
+                }
+            };
+            let place = place(program, func, insertion.at)
+                .ok_or_else(|| format!("no instruction passes {} alone", text(func, insertion.at)))?;
+            Ok((id, place, deed))
+        });
+        match places.collect::<Result<Vec<_>, _>>() {
+            Ok(places) => points.extend(places),
+            Err(why) => {
+                left_alone.insert(id, why);
+            }
+        }
+    }
+    let analysis =
+        plan.payload().map(|module| Analysis::new(module.clone(), calls.routines, true, program.image().isa()));
+    let analysis = analysis.transpose()?;
+    let payload: &dyn Payload = analysis.as_ref().map_or(&NoPayload, |analysis| analysis);
+    loop {
+        let list: Vec<(Place, Deed)> = points.iter().map(|(_, place, deed)| (*place, *deed)).collect();
+        let invocations = &calls.invocations;
+        let order = Order { points: &list, counters: plan.counters(), invocations, environment, ..Order::new(payload) };
+        let (edited, file) = dsp::edit(program, &name.display().to_string(), &order)?;
+        let refused: BTreeMap<Place, Refusal> = edited.refused.iter().copied().collect();
+        if refused.is_empty() {
+            let payload_data_at = edited.payload_data_at.wrapping_add(SWITCH_BYTES);
+            let counters_at = edited.counters_at;
+            return Ok(Planned { file, environment, counters_at, payload_data_at, left_alone });
+        }
+        for (id, place, _) in &points {
+            if let Some(why) = refused.get(place) {
+                left_alone.entry(*id).or_insert_with(|| format!("{:#x}: {why}", place.at()));
+            }
+        }
+        points.retain(|(id, ..)| !left_alone.contains_key(id));
+    }
+}
+
+/// Calls of a plan, as the editor wants them.
+#[derive(Default)]
+struct Calls {
+    /// Where the routines are in the payload.
+    routines: Vec<u64>,
+    invocations: Vec<Invocation>,
+}
+
+impl Calls {
+    fn invoke(&mut self, call: &PayloadCall, facts: &Facts) -> Result<Deed, String> {
+        let known = self.routines.iter().position(|offset| *offset == call.offset);
+        let routine = known.unwrap_or_else(|| {
+            self.routines.push(call.offset);
+            self.routines.len() - 1
+        }) as u32;
+        let operand = |argument: &Argument| match *argument {
+            Argument::Number(number) => {
+                let narrow =
+                    u32::try_from(number).or_else(|_| i32::try_from(number.cast_signed()).map(i32::cast_unsigned));
+                narrow.map(Operand::Number).map_err(|_| format!("{number:#x} is no argument of 32 bits"))
+            }
+            Argument::Register(reg) => Operand::register(reg)
+                .ok_or_else(|| format!("{} is no register of 32 bits of the program's own", facts.reg_name(reg))),
+        };
+        let arguments = call.arguments.iter().map(operand).collect::<Result<_, _>>()?;
+        self.invocations.push(Invocation { routine, arguments });
+        Ok(Deed::Invoke(self.invocations.len() as u32 - 1))
+    }
 }
 
 /// A point, for people.

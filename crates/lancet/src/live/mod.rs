@@ -187,6 +187,7 @@ impl Live {
         let found = self.function(query)?;
         let name = self.name(found);
         let module = Module::open(file)?;
+        module.must_be_for(self.object(found).program.image().isa())?;
         let export = module.function(symbol, &name)?;
         self.refuse_if_relied(found, &module, export)?;
         let near = self.entry(found);

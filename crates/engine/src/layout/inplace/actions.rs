@@ -4,15 +4,16 @@
 //! A call of a routine gets a stack of its own and saves everything that a C function may change. While the routine runs,
 //! the cycle counter and the performance monitor stand still.
 
+use lancet_isa::Reg;
 use lancet_isa::blackfin::{
     Address, AllReg, Alu3, Assembler, BfInsn, BitImm, Compare, DPreg, Dreg, EncodeError, Load, OffsetForm, Op, Preg,
-    RegRange, ReturnFrom, Store,
+    Ptr2, RegRange, ReturnFrom, Store,
 };
 
 use super::events::{EVT0, IMASK};
 use super::levels::Environment;
 use super::room::Allocator;
-use super::{Deed, InPlaceError, Order};
+use super::{Deed, InPlaceError, Invocation, Operand, Order};
 
 /// Enough for a routine written in C.
 const STACK_BYTES: u32 = 0x800;
@@ -61,6 +62,8 @@ const SAVED: [AllReg; 27] = [
 
 /// How many these are.
 const ALL_COUNT: i32 = 14;
+/// Where the first arguments go.
+const IN_REGISTERS: [DPreg; 3] = [DPreg::R0, DPreg::R1, DPreg::R2];
 const ALL: RegRange = RegRange { dregs: Some(Dreg::R0), pregs: Some(Preg::P0) };
 
 /// The control of the performance monitor.
@@ -72,6 +75,9 @@ pub struct Runtime {
     pub counters_at: u32,
     pub payload_data_at: u32,
     pub routines: Vec<u32>,
+    invocations: Vec<Invocation>,
+    /// Bytes from SP in a routine to the top of the stack.
+    frame: i32,
     /// The top of our own stack.
     pub stack_top: u32,
     /// Saves and restores around calls.
@@ -104,6 +110,8 @@ impl Runtime {
             counters_at,
             payload_data_at,
             routines,
+            invocations: order.invocations.to_vec(),
+            frame: SAVED_SYSCFG + 4 * 4 - if operating { 0 } else { 4 },
             stack_top,
             enter,
             leave,
@@ -121,6 +129,10 @@ impl Runtime {
         match deed {
             Deed::Count(counter) => self.count(out, self.counters_at + 8 * counter),
             Deed::Call { routine, argument } => self.call(out, routine, argument, at),
+            Deed::Invoke(number) => match self.invocations.get(number as usize) {
+                Some(invocation) => self.invoke(out, invocation),
+                None => Ok(()),
+            },
             Deed::Switch { routine, argument, unless } => self.switch(out, (routine, argument), unless, at),
             Deed::Set(value) => {
                 self.borrow_pointers(out)?;
@@ -136,6 +148,33 @@ impl Runtime {
         self.on_own_stack(out, |out| {
             out.call(self.enter)?.load(AllReg::R0, argument)?.load_address(AllReg::R1, at)?;
             out.call(target)?.call(self.leave).map(|_| ())
+        })
+    }
+
+    /// A call with arguments of its own.
+    fn invoke(&self, out: &mut Assembler, invocation: &Invocation) -> Result<(), EncodeError> {
+        let target = self.routines.get(invocation.routine as usize).copied().unwrap_or_default();
+        let arguments = &invocation.arguments;
+        let on_stack = arguments.get(IN_REGISTERS.len()..).unwrap_or_default();
+        let more = 4 * on_stack.len() as u32;
+        let frame = self.frame + more as i32;
+        self.on_own_stack(out, |out| {
+            out.call(self.enter)?;
+            if more > 0 {
+                lower_stack(out, more)?;
+                for (i, argument) in on_stack.iter().enumerate() {
+                    give(out, DPreg::R0, *argument, frame)?;
+                    store(out, DPreg::R0, Preg::Sp, -i32::from(ARGUMENT_SPACE) + 4 * i as i32)?;
+                }
+            }
+            for (reg, argument) in IN_REGISTERS.into_iter().zip(arguments) {
+                give(out, reg, *argument, frame)?;
+            }
+            out.call(target)?;
+            if more > 0 {
+                lower_stack(out, more.wrapping_neg())?;
+            }
+            out.call(self.leave).map(|_| ())
         })
     }
 
@@ -290,6 +329,42 @@ impl Runtime {
         out.pop(AllReg::Rets)?.op(Op::Return(ReturnFrom::Subroutine))?;
         Ok(out.finish())
     }
+}
+
+/// SP goes down. P0, which is saved, changes.
+fn lower_stack(out: &mut Assembler, by: u32) -> Result<(), EncodeError> {
+    out.load(AllReg::P0, by)?;
+    out.op(Op::Ptr2 { op: Ptr2::Sub, dst: Preg::Sp, src: Preg::P0 }).map(|_| ())
+}
+
+/// The register of this number, if it can be an argument.
+pub fn operand(reg: Reg) -> Option<AllReg> {
+    match reg.0 {
+        0..=31 | 48..=53 => Some(AllReg::from_bits(reg.0.into())),
+        47 => Some(AllReg::Rets),
+        _ => None,
+    }
+}
+
+/// Loads what a register held before everything was saved, `frame` bytes below the top of the stack.
+fn give(out: &mut Assembler, to: DPreg, argument: Operand, frame: i32) -> Result<(), EncodeError> {
+    let reg = match argument {
+        Operand::Number(number) => return out.load(to.into(), number).map(|_| ()),
+        Operand::Register(AllReg::Sp) => return out.mov(to.into(), AllReg::Rete).map(|_| ()),
+        Operand::Register(reg) => reg,
+    };
+    // From the top: RETS, R0, ASTAT, SYSCFG, R0 to R7 and P0 to P5 as PUSH MULTIPLE has them, and SAVED.
+    let words = match reg {
+        AllReg::Rets => 1,
+        AllReg::R0 => 2,
+        _ if reg.is_dreg() || reg.is_preg() && reg != AllReg::Fp => 5 + i32::from(reg.code()),
+        _ => match SAVED.iter().position(|saved| *saved == reg) {
+            Some(i) => 5 + ALL_COUNT + i as i32,
+            // What is not saved is not changed.
+            None => return out.mov(to.into(), reg).map(|_| ()),
+        },
+    };
+    load(out, to, Preg::Sp, frame - 4 * words)
 }
 
 fn give_pointers_back(out: &mut Assembler) -> Result<(), EncodeError> {

@@ -31,8 +31,8 @@ mod trap;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use lancet_isa::Svma;
-use lancet_isa::blackfin::EncodeError;
+use lancet_isa::blackfin::{AllReg, EncodeError};
+use lancet_isa::{Reg, Svma};
 
 pub use actions::{SAVED_PFCTL, SAVED_SYSCFG};
 pub use levels::Environment;
@@ -89,10 +89,34 @@ pub enum Deed {
     Count(u32),
     /// Call a routine of the payload, with this in R0 and the address of the place in R1. All registers are protected.
     Call { routine: u32, argument: u32 },
+    /// Call a routine of the payload with the arguments that [`Order::invocations`] states under this number.
+    Invoke(u32),
     /// As `Call`, but only if the first word of the payload's data is not `unless` (0 to 3).
     Switch { routine: u32, argument: u32, unless: u8 },
     /// Set the first word of the payload's data.
     Set(u8),
+}
+
+/// A call with arguments of one's own: up to three in R0 to R2, the others on the stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invocation {
+    pub routine: u32,
+    pub arguments: Vec<Operand>,
+}
+
+/// What a routine is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operand {
+    Number(u32),
+    /// What a register holds at the place.
+    Register(AllReg),
+}
+
+impl Operand {
+    /// The register of this number, if a routine can be given what it holds: one of 32 bits that a program can change.
+    pub fn register(reg: Reg) -> Option<Operand> {
+        actions::operand(reg).map(Operand::Register)
+    }
 }
 
 /// Code that comes along, to be called.
@@ -136,6 +160,8 @@ pub struct Order<'a> {
     pub points: &'a [(Place, Deed)],
     pub counters: u32,
     pub payload: &'a dyn Payload,
+    /// For [`Deed::Invoke`].
+    pub invocations: &'a [Invocation],
     /// A routine of the payload that is called before everything else of the program that can be instrumented.
     pub start: Option<u32>,
     pub environment: Environment,
@@ -147,7 +173,7 @@ impl<'a> Order<'a> {
     /// Nothing yet.
     pub fn new(payload: &'a dyn Payload) -> Order<'a> {
         let (environment, tactics) = (Environment::Virtual, Tactics::Cheapest);
-        Order { points: &[], counters: 0, payload, start: None, environment, tactics }
+        Order { points: &[], counters: 0, payload, invocations: &[], start: None, environment, tactics }
     }
 }
 
