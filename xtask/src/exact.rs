@@ -1,12 +1,12 @@
 //! `cargo xtask exact`: are the counts of the benchmark's programs those of callgrind, instruction by instruction?
 //!
-//! Each program runs once edited, and once as it is under callgrind. Both list how often each address of the program ran
+//! Each program runs once edited (under valgrind, too, so that its memory looks the same), and once as it is under callgrind.
+//! Both list how often each address of the program ran
 //! (`lancet report --format callgrind` writes the same format), and every one that Lancet counted must agree. Left out is
 //! what callgrind counts otherwise: instructions with a repeat prefix, whose rounds it counts, stubs to other objects,
 //! which it gives to their callers, and the sections `.init` and `.fini`, which it does not show.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
@@ -42,9 +42,14 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
     let maker = Maker { lancet: &lancet, scratch: scratch.path(), with_peers: false };
     let mut good = true;
-    for (name, native) in maker.native_runs(&options.workloads)? {
-        let program = PathBuf::from(native.get_program());
-        let ours = counted(&lancet, options.counters.as_deref(), &native, scratch.path())?;
+    for (name, run) in maker.native_runs(&options.workloads)? {
+        let program = PathBuf::from(run.get_program());
+        // Some programs look at their own name, so both have the same.
+        let name_of_both = scratch.path().join(program.file_name().context("a program without a name")?);
+        let mut native = Command::new(&name_of_both);
+        native.args(run.get_args());
+        let ours = counted(&lancet, options.counters.as_deref(), &program, &native, scratch.path())?;
+        std::fs::copy(&program, &name_of_both).with_context(|| format!("cannot write {}", name_of_both.display()))?;
         let theirs = interpreted(&native, scratch.path())?;
         let left_out = left_out(&program)?;
         let compared: Vec<(u64, u64, u64)> = ours
@@ -65,27 +70,33 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 }
 
 /// What Lancet counts, by address.
-fn counted(lancet: &Path, counters: Option<&str>, native: &Command, scratch: &Path) -> Result<BTreeMap<u64, u64>> {
-    let (edited, counts) = (scratch.join("edited"), scratch.join("edited.counts"));
+fn counted(
+    lancet: &Path,
+    counters: Option<&str>,
+    program: &Path,
+    native: &Command,
+    scratch: &Path,
+) -> Result<BTreeMap<u64, u64>> {
+    let counts = scratch.join("counts");
     let mut rewrite = Command::new(lancet);
-    rewrite.arg("rewrite").arg(native.get_program()).arg("-o").arg(&edited);
+    rewrite.arg("rewrite").arg(program).arg("-o").arg(native.get_program());
     rewrite.args(counters.iter().flat_map(|who| ["--counters", who]));
     shell::output(&mut rewrite)?;
-    let mut run = Command::new(&edited);
-    // Some programs look at their own name.
-    run.arg0(native.get_program());
-    shell::output(run.args(native.get_args()).env("LANCET_COUNTS", &counts).stdin(Stdio::null()))?;
+    // What depends on where memory is must come out as it does under callgrind.
+    let mut run = Command::new("valgrind");
+    run.args(["-q", "--tool=none"]).arg(native.get_program()).args(native.get_args());
+    shell::output(run.env("LANCET_COUNTS", &counts).stdin(Stdio::null()))?;
     let text = shell::output(Command::new(lancet).args(["report", "--format", "callgrind"]).arg(&counts))?;
     std::fs::remove_file(&counts).with_context(|| format!("cannot remove {}", counts.display()))?;
-    Ok(parse(&String::from_utf8_lossy(&text), native.get_program().as_ref()))
+    Ok(parse(&String::from_utf8_lossy(&text), program))
 }
 
-/// What callgrind counts.
+/// What callgrind counts, by address. The environment has the size that it has for the edited program.
 fn interpreted(native: &Command, scratch: &Path) -> Result<BTreeMap<u64, u64>> {
     let out = scratch.join("callgrind.out");
     let mut callgrind = Command::new("valgrind");
     callgrind.args(["-q", "--tool=callgrind", "--dump-instr=yes", "--skip-plt=no"]);
-    callgrind.arg(format!("--callgrind-out-file={}", out.display()));
+    callgrind.arg(format!("--callgrind-out-file={}", out.display())).env("LANCET_COUNTS", scratch.join("counts"));
     shell::output(callgrind.arg(native.get_program()).args(native.get_args()).stdin(Stdio::null()))?;
     let text = std::fs::read(&out).with_context(|| format!("cannot read {}", out.display()))?;
     Ok(parse(&String::from_utf8_lossy(&text), native.get_program().as_ref()))

@@ -80,7 +80,7 @@ static PROGRAMS: [Program; 6] = [
     Program {
         name: "zstd",
         from: Origin::Package(&ZSTD),
-        arguments: &["-12", "-q", "-c", "--single-thread", "--no-progress", INPUT],
+        arguments: &["-12", "-q", "-c", "--single-thread", "--no-asyncio", "--no-progress", INPUT],
     },
     Program { name: "shapes", from: Origin::Own("shapes.cpp", Language::Cpp), arguments: &["900"] },
     Program { name: "paths", from: Origin::Own("paths.rs", Language::Rust), arguments: &["120"] },
