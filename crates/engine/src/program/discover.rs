@@ -399,8 +399,9 @@ impl Discovery<'_> {
     /// and where tables start; the `first` time, also because parts were joined. `false`: there are none.
     fn look_again(&mut self, first: bool) -> bool {
         let known = std::mem::take(&mut self.stops);
-        let tables = self.regions.par_iter().flat_map_iter(|region| region.cfg.tables.iter().map(JumpTable::start));
-        self.stops = tables.collect();
+        let image = self.image;
+        let starts = |region: &Region| region.cfg.tables.iter().map(|table| table.start(image)).collect::<Vec<_>>();
+        self.stops = self.regions.par_iter().flat_map_iter(starts).collect();
         if first {
             self.stops.extend(self.image.sections().iter().map(|section| section.svma));
             self.stops.par_sort_unstable();

@@ -91,9 +91,12 @@ impl JumpTable {
         self.at + self.targets.len() as u64 * u64::from(self.entry_bytes)
     }
 
-    /// Where the table itself starts, of which the jump may use only a part: offsets are mostly relative to that.
-    pub(super) fn start(&self) -> Svma {
-        let is_start = |base: &Svma| *base < self.at && self.at - *base < MAX_ENTRIES * u64::from(self.entry_bytes);
+    /// Where the table itself starts, of which the jump may use only a part: offsets are relative to that, or to code.
+    pub(super) fn start(&self, image: &Image) -> Svma {
+        let is_start = |base: &Svma| {
+            let is_near = *base < self.at && self.at - *base < MAX_ENTRIES * u64::from(self.entry_bytes);
+            is_near && !image.is_code(*base)
+        };
         self.base.filter(is_start).unwrap_or(self.at)
     }
 
@@ -519,9 +522,11 @@ pub(super) fn conclude(view: &View<'_>, jump: Svma, origins: &Origins, is_target
 impl View<'_> {
     fn read_table(&self, jump: Svma, shape: Shape, span: Span, is_target: &IsTarget<'_>) -> Option<JumpTable> {
         let (mut first, last) = span.range;
-        // Where nothing tells the first index, and part of it is in the address, a table of offsets still starts at its base.
+        // Where nothing tells the first index, and part of it is in the address, a table of offsets still starts at its
+        // base, unless they are relative to code.
         let before_base = shape.base.map_or(0, |base| base.wrapping_sub(shape.at) / shape.scale);
-        if !span.is_checked && before_base <= MAX_ENTRIES {
+        let is_start = shape.base.is_some_and(|base| !self.image.is_code(Svma(base)));
+        if !span.is_checked && is_start && before_base <= MAX_ENTRIES {
             first = first.max(before_base as i64);
         }
         let at = Svma(shape.at.wrapping_add((first as u64).wrapping_mul(shape.scale)));
