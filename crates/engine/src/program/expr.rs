@@ -37,17 +37,21 @@ impl<'e> Linear<'e> {
                 self.accumulate(b, factor.wrapping_neg());
             }
             Expr::Mul(a, by) => self.accumulate(a, factor.wrapping_mul(*by)),
-            atom => match self.terms.iter().position(|(known, _)| *known == atom) {
-                Some(i) => {
-                    self.terms[i].1 = self.terms[i].1.wrapping_add(factor);
-                    if self.terms[i].1 == 0 {
-                        self.terms.remove(i);
-                    }
-                }
-                None if factor != 0 => self.terms.push((atom, factor)),
-                None => {}
-            },
+            atom => add_term(&mut self.terms, atom, factor),
         }
+    }
+}
+
+fn add_term<A: PartialEq>(terms: &mut SmallVec<[(A, u64); 3]>, atom: A, factor: u64) {
+    match terms.iter().position(|(known, _)| *known == atom) {
+        Some(i) => {
+            terms[i].1 = terms[i].1.wrapping_add(factor);
+            if terms[i].1 == 0 {
+                terms.remove(i);
+            }
+        }
+        None if factor != 0 => terms.push((atom, factor)),
+        None => {}
     }
 }
 
@@ -77,16 +81,7 @@ impl Sum {
                 self.accumulate(*b, factor.wrapping_neg());
             }
             Expr::Mul(a, by) => self.accumulate(*a, factor.wrapping_mul(by)),
-            atom => match self.terms.iter().position(|(known, _)| *known == atom) {
-                Some(i) => {
-                    self.terms[i].1 = self.terms[i].1.wrapping_add(factor);
-                    if self.terms[i].1 == 0 {
-                        self.terms.remove(i);
-                    }
-                }
-                None if factor != 0 => self.terms.push((atom, factor)),
-                None => {}
-            },
+            atom => add_term(&mut self.terms, atom, factor),
         }
     }
 
