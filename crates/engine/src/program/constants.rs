@@ -8,7 +8,7 @@ use lancet_isa::{Insn, Reg};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::expr::{substitute, visit};
-use super::jump_tables::{MAX_WALKS, Via, View, code, overwritten_by_calls};
+use super::jump_tables::{MAX_WALKS, Via, View, overwritten_by_calls};
 
 /// Registers that were found to hold no constant before a search looks for no more: the address of a table is found
 /// at the first place where it is wanted, or soon after.
@@ -77,8 +77,8 @@ impl Search<'_> {
             let reg = only_register(&expr)?;
             let writes = |insn: &&Insn| insn.effects.writes.contains(reg);
             match self.view.block(block)[..upto].iter().enumerate().rev().find(|(_, insn)| writes(insn)) {
-                Some((i, insn)) => {
-                    let definition = self.definition(insn, reg)?;
+                Some((i, _)) => {
+                    let definition = self.definition(block, i, reg)?;
                     let with = |part: &Expr| (*part == Expr::Reg(reg)).then(|| definition.clone());
                     match substitute(&expr, &with)? {
                         Expr::Const(value) if self.value.is_none_or(|known| known == value) => self.value = Some(value),
@@ -119,10 +119,10 @@ impl Search<'_> {
         is_new
     }
 
-    fn definition(&self, insn: &Insn, reg: Reg) -> Option<Expr> {
-        let values = self.view.isa.values(code(self.view, insn)?, insn.at);
-        let set = values.sets.into_iter().find(|set| set.dst == Place::Reg(reg))?;
-        Some(set.value)
+    fn definition(&self, block: usize, i: usize, reg: Reg) -> Option<Expr> {
+        let values = self.view.values(block, i);
+        let set = values.sets.iter().find(|set| set.dst == Place::Reg(reg))?;
+        Some(set.value.clone())
     }
 }
 

@@ -123,7 +123,8 @@ fn shr(value: Expr, by: u8) -> Expr {
     }
 }
 
-fn extend(value: Expr, bits: u8, signed: bool) -> Expr {
+/// The low `bits` of a simplified value.
+pub(super) fn extend(value: Expr, bits: u8, signed: bool) -> Expr {
     if bits >= 64 {
         return value;
     }
@@ -212,7 +213,7 @@ pub(super) fn upper_bound(expr: &Expr) -> u64 {
     }
 }
 
-/// Replaces every part of an expression, which is simplified, for which `with` has a value. `None`: too large.
+/// Replaces every part of an expression for which `with` has a value. All are simplified. `None`: too large.
 pub(super) fn substitute(expr: &Expr, with: &dyn Fn(&Expr) -> Option<Expr>) -> Option<Expr> {
     match replaced(expr, with) {
         Some(new) => (size(&new) <= MAX_NODES).then_some(new),
@@ -223,7 +224,7 @@ pub(super) fn substitute(expr: &Expr, with: &dyn Fn(&Expr) -> Option<Expr>) -> O
 /// `None`: there is nothing to replace.
 fn replaced(expr: &Expr, with: &dyn Fn(&Expr) -> Option<Expr>) -> Option<Expr> {
     if let Some(new) = with(expr) {
-        return Some(simplify(new));
+        return Some(new);
     }
     let both = |a: &Expr, b: &Expr| match (replaced(a, with), replaced(b, with)) {
         (None, None) => None,

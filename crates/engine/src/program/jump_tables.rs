@@ -12,16 +12,18 @@
 //!
 //! Nothing is taken from the order of sections or from instruction patterns.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::mem;
 use std::ops::Range;
 use std::rc::Rc;
 
-use lancet_isa::value::{Expr, Place};
+use lancet_isa::value::{Expr, Place, Values};
 use lancet_isa::{Facts, Flow, Insn, Isa, Reg, RegSet, Svma};
+use rustc_hash::FxHashMap;
 
 use super::bounds::{Condition, Needs, Span, Term, bounded, masked};
 use super::constants::Constants;
-use super::expr::{Linear, any_part, simplify, substitute, upper_bound};
+use super::expr::{Linear, any_part, extend, simplify, substitute, upper_bound};
 use super::jumps::Predecessors;
 use crate::image::Image;
 
@@ -52,12 +54,41 @@ pub(super) struct View<'a> {
     /// How many entries to read at most of tables whose size nothing tells, and whether one had more.
     pub(super) entries: u64,
     pub(super) has_more: Cell<bool>,
+    pub(super) computed: &'a Computed,
+}
+
+/// What instructions compute, simplified, by their place in [`View::insns`]: jumps of one function are followed through
+/// the same blocks.
+#[derive(Default)]
+pub(super) struct Computed(RefCell<FxHashMap<usize, Rc<Values>>>);
+
+impl Computed {
+    pub(super) fn clear(&mut self) {
+        self.0.get_mut().clear();
+    }
 }
 
 impl<'a> View<'a> {
     /// The instructions of a block, in order.
     pub(super) fn block(&self, block: usize) -> &'a [Insn] {
         &self.insns[self.blocks[block].clone()]
+    }
+
+    /// What an instruction of a block computes, simplified.
+    pub(super) fn values(&self, block: usize, i: usize) -> Rc<Values> {
+        let place = self.blocks[block].start + i;
+        let compute = || {
+            let insn = &self.insns[place];
+            let mut values = code(self, insn).map_or_else(Values::default, |code| self.isa.values(code, insn.at));
+            for set in &mut values.sets {
+                set.value = simplify(mem::replace(&mut set.value, Expr::Opaque));
+                if let Place::Memory { addr, .. } = &mut set.dst {
+                    *addr = simplify(mem::replace(addr, Expr::Opaque));
+                }
+            }
+            Rc::new(values)
+        };
+        Rc::clone(self.computed.0.borrow_mut().entry(place).or_insert_with(compute))
     }
 }
 
@@ -267,7 +298,7 @@ impl Search<'_> {
             if !touches {
                 continue;
             }
-            if !self.step_back(insn, state) {
+            if !self.step_back(block, i, state) {
                 self.give_up(state);
                 return false;
             }
@@ -358,10 +389,10 @@ impl Search<'_> {
         Some(count - 1)
     }
 
-    /// Makes the state behind `insn` the one before it. `false`: the goal depends on something not modelled.
-    fn step_back(&self, insn: &Insn, state: &mut State) -> bool {
-        let Some(code) = code(self.view, insn) else { return false };
-        let values = self.view.isa.values(code, insn.at);
+    /// Makes the state behind an instruction the one before it. `false`: the goal depends on something not modelled.
+    fn step_back(&self, block: usize, i: usize, state: &mut State) -> bool {
+        let insn = &self.view.block(block)[i];
+        let values = self.view.values(block, i);
         let mut written = insn.effects.writes;
         let mut compared = insn.effects.writes.intersects(self.view.isa.facts().flags);
         for set in &values.sets {
@@ -383,7 +414,7 @@ impl Search<'_> {
             values.sets.iter().find_map(|set| match (&set.dst, part) {
                 (Place::Reg(dst), Expr::Reg(reg)) if dst == reg => Some(set.value.clone()),
                 (Place::Memory { addr, bits: stored }, Expr::Load { addr: from, bits }) => {
-                    (stored >= bits && simplify(addr.clone()) == **from).then(|| set.value.clone().zero_extend(*bits))
+                    (stored >= bits && *addr == **from).then(|| extend(set.value.clone(), *bits, false))
                 }
                 _ => None,
             })

@@ -16,7 +16,7 @@ use lancet_isa::{Effects, Flow, Insn, Isa, Svma, Target};
 
 use super::blocks::{End, RegionBlock, RegionCfg, note_mentions};
 use super::func::Part;
-use super::jump_tables::{Bound, MAX_ENTRIES, Via, View, first_behind};
+use super::jump_tables::{Bound, Computed, MAX_ENTRIES, Via, View, first_behind};
 use super::jumps::{Jumps, Predecessors};
 use crate::image::{Image, LandingPad};
 
@@ -48,6 +48,7 @@ pub(super) struct Scratch {
     /// The blocks as they are so far, for the analysis of indirect jumps: where each stands in `insns`.
     blocks: Vec<Range<usize>>,
     preds: Predecessors,
+    computed: Computed,
     /// See [`RegionCfg::mentions`].
     mentions: Vec<(Svma, Svma)>,
 }
@@ -238,6 +239,7 @@ impl<'a> Builder<'a, '_> {
             }
         }
         self.scratch.insns.clear();
+        self.scratch.computed.clear();
         self.data.get_mut().of = 0;
         self.read.clear();
         self.scratch.runs.clear();
@@ -434,6 +436,7 @@ impl<'a> Builder<'a, '_> {
             data_behind: &|at| self.data_behind(at),
             entries: look.entries,
             has_more: Cell::new(false),
+            computed: &self.scratch.computed,
         };
         let is_target = |at: Svma, in_bounds: bool| match self.offset(at) {
             Some(offset) => !self.is_inside_insn(offset),
