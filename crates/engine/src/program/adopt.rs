@@ -169,6 +169,7 @@ fn join(image: &Image, function: &mut Region, mut part: Region) {
         function.reached.push(reached);
         function.returning.push(returning);
     }
+    function.cfg.link();
     function.cfg.tables.append(&mut part.cfg.tables);
     function.cfg.labels.append(&mut part.cfg.labels);
     function.cfg.overlaps |= part.cfg.overlaps;

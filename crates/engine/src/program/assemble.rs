@@ -4,7 +4,7 @@ use lancet_isa::{Effects, Isa, RegSet, Svma, Target};
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
-use super::blocks::{End, RegionBlock, RegionCfg};
+use super::blocks::{End, NO_BLOCK, RegionBlock, RegionCfg};
 use super::dfs::Dfs;
 use super::discover::{Discovery, Region, frame_is_gone, last_insn};
 use super::func::{Block, BlockId, Call, Edge, EdgeKind, Exit, ExitKind, Func, Part, Problem};
@@ -70,8 +70,16 @@ impl Builder<'_> {
         region.parts[0].end = region.code_end().max(entry + 1);
         // With each block: does the call that it ends in return?
         let known = region.reached.iter().zip(&region.returning);
+        let mut numbers = 0..;
+        let number = |reached: &bool| if *reached { numbers.next().unwrap_or(NO_BLOCK) } else { NO_BLOCK };
+        let renumbered: Vec<u32> = region.reached.iter().map(number).collect();
         let runs = region.cfg.blocks.drain(..).zip(known).filter(|(_, (reached, _))| **reached);
-        let blocks: Vec<(RegionBlock, bool)> = runs.map(|(block, (_, returning))| (block, *returning)).collect();
+        let with_number = |block: RegionBlock| RegionBlock {
+            to: renumbered.get(block.to as usize).copied().unwrap_or(NO_BLOCK),
+            ..block
+        };
+        let blocks: Vec<(RegionBlock, bool)> =
+            runs.map(|(block, (_, returning))| (with_number(block), *returning)).collect();
         region.cfg.tables.retain(|table| {
             let next = blocks.partition_point(|(block, _)| block.start <= table.jump);
             next > 0 && blocks[next - 1].0.end_address() > table.jump
@@ -124,9 +132,9 @@ impl Builder<'_> {
     fn end_block(&mut self, from: BlockId, block: &RegionBlock, returns: bool, jumps: &RegionCfg) {
         match block.end {
             End::Fall(to) => self.flow(from, to, EdgeKind::Fall),
-            End::Jump(to) => self.flow(from, to, EdgeKind::Jump),
+            End::Jump(to) => self.jump(from, block.to, to, EdgeKind::Jump),
             End::Branch { taken, next } => {
-                self.flow(from, taken, EdgeKind::Taken);
+                self.jump(from, block.to, taken, EdgeKind::Taken);
                 self.flow(from, next, EdgeKind::Fall);
             }
             End::Repeat { next } => {
@@ -169,13 +177,25 @@ impl Builder<'_> {
         }
     }
 
+    /// As [`Builder::flow`], where it is known which block is at the address, or that none is.
+    fn jump(&mut self, from: BlockId, to: u32, at: Svma, kind: EdgeKind) {
+        match to {
+            NO_BLOCK => self.leave(from, at, kind),
+            to => self.edges.push(Edge { from, to: BlockId(to), kind }),
+        }
+    }
+
     fn flow(&mut self, from: BlockId, at: Svma, kind: EdgeKind) {
         let next = BlockId(from.0 + 1);
         let follows = self.starts.get(next.0 as usize) == Some(&at);
-        if let Some(to) = if follows { Some(next) } else { self.find(at) } {
-            self.edges.push(Edge { from, to, kind });
-            return;
+        match if follows { Some(next) } else { self.find(at) } {
+            Some(to) => self.edges.push(Edge { from, to, kind }),
+            None => self.leave(from, at, kind),
         }
+    }
+
+    /// To no block of the function.
+    fn leave(&mut self, from: BlockId, at: Svma, kind: EdgeKind) {
         let kind = match kind {
             EdgeKind::Fall | EdgeKind::CallReturn | EdgeKind::Repeat => ExitKind::RunsInto(at),
             EdgeKind::Jump | EdgeKind::Taken | EdgeKind::Table => ExitKind::TailCall(Target::Direct(at)),

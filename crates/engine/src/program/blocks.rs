@@ -33,7 +33,11 @@ pub(super) struct RegionBlock {
     pub(super) insns: u32,
     pub(super) effects: Effects,
     pub(super) end: End,
+    /// The block that a jump or a taken branch leads to, or [`NO_BLOCK`] of this region. See [`RegionCfg::link`].
+    pub(super) to: u32,
 }
+
+pub(super) const NO_BLOCK: u32 = u32::MAX;
 
 /// How a block ends. Addresses may lie outside the region, except where said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +104,52 @@ impl RegionCfg {
         self.blocks[low..high].binary_search_by_key(&at, |block| block.start).ok().map(|i| low + i)
     }
 
+    /// Looks up where jumps lead, after blocks were added. What was known before is a good guess.
+    pub(super) fn link(&mut self) {
+        for i in 0..self.blocks.len() {
+            let block = &self.blocks[i];
+            let (End::Jump(to) | End::Branch { taken: to, .. }) = block.end else { continue };
+            let likely = if block.to == NO_BLOCK { i + 1 } else { block.to as usize };
+            self.blocks[i].to = self.block_near(likely, to).map_or(NO_BLOCK, |to| to as u32);
+        }
+    }
+
+    /// The block that starts where block `i` ends.
+    pub(super) fn next(&self, i: usize) -> Option<usize> {
+        let end = self.blocks[i].end_address();
+        match self.blocks.get(i + 1) {
+            Some(next) if next.start == end => Some(i + 1),
+            _ => self.block_near(i + 1, end),
+        }
+    }
+
+    /// Shows each block of the region that control may reach from block `i`.
+    fn next_blocks(&self, i: usize, mut see: impl FnMut(usize)) {
+        let block = &self.blocks[i];
+        let jump = || (block.to != NO_BLOCK).then_some(block.to as usize);
+        match block.end {
+            End::Fall(_) | End::Call { .. } => self.next(i).into_iter().for_each(see),
+            End::Jump(_) => jump().into_iter().for_each(see),
+            End::Branch { .. } => jump().into_iter().chain(self.next(i)).for_each(see),
+            _ => self.successors(block, &mut |to| self.block_near(i + 1, to).into_iter().for_each(&mut see)),
+        }
+    }
+
+    /// Shows each address outside the region that control may reach from block `i`, and any in the middle of it where
+    /// no block is.
+    pub(super) fn ways_out(&self, i: usize, see: &mut dyn FnMut(Svma)) {
+        let block = &self.blocks[i];
+        let stays = match block.end {
+            End::Fall(_) => self.next(i).is_some(),
+            End::Jump(_) => block.to != NO_BLOCK,
+            End::Branch { .. } => block.to != NO_BLOCK && self.next(i).is_some(),
+            _ => false,
+        };
+        if !stays {
+            self.successors(block, see);
+        }
+    }
+
     /// Makes a block start at an instruction in the middle of one; `false` if there is none. Where the indirect jumps
     /// go does not change: they are followed backwards from block to block, not from entries.
     pub(super) fn split(&mut self, image: &Image, at: Svma) -> bool {
@@ -110,9 +160,10 @@ impl RegionCfg {
         if at >= block.end_address() || self.overlaps {
             return false;
         }
-        let mut head = RegionBlock { len: 0, insns: 0, effects: Effects::default(), end: End::Fall(at), ..*block };
+        let mut head =
+            RegionBlock { len: 0, insns: 0, effects: Effects::default(), end: End::Fall(at), to: NO_BLOCK, ..*block };
         let mut tail = RegionBlock { start: at, ..head };
-        tail.end = block.end;
+        (tail.end, tail.to) = (block.end, block.to);
         let mut on_boundary = false;
         // The block decoded before.
         let _ = image.isa().decode(code, block.start, &mut |insn| {
@@ -179,10 +230,8 @@ impl RegionCfg {
             if !returning[i] {
                 continue;
             }
-            self.successors(&self.blocks[i], &mut |to| {
-                if let Some(next) = self.block_near(i + 1, to)
-                    && !std::mem::replace(&mut reached[next], true)
-                {
+            self.next_blocks(i, |next| {
+                if !std::mem::replace(&mut reached[next], true) {
                     work.push(next);
                 }
             });

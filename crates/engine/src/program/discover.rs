@@ -17,7 +17,7 @@ use lancet_isa::{Svma, Target};
 use rayon::prelude::*;
 
 use super::adopt::Evidence;
-use super::blocks::{End, RegionBlock, RegionCfg};
+use super::blocks::{End, NO_BLOCK, RegionBlock, RegionCfg};
 use super::extend::{Extended, extend};
 use super::func::{FoundBy, Part};
 use super::index::Index;
@@ -322,22 +322,29 @@ impl Discovery<'_> {
     pub(super) fn outflows(&self, wanted: impl Fn(&Region) -> bool + Sync) -> Vec<Outflow> {
         let of_region = |(i, region): (usize, &Region)| {
             let mut flows = Vec::new();
-            for (block, _) in region.cfg.blocks.iter().zip(&region.reached).filter(|(_, reached)| **reached) {
+            let reached =
+                region.cfg.blocks.iter().zip(&region.reached).enumerate().filter(|(_, (_, reached))| **reached);
+            for (number, (block, _)) in reached {
                 let mut add = |to: Svma, kind| {
-                    let inside = region.contains(to) && to != region.start();
-                    if kind == OutflowKind::Call || !inside {
+                    if kind == OutflowKind::Call || !region.contains(to) {
                         flows.push(Outflow { from: i as u32, to, kind });
                     }
                 };
+                let jumps_out = block.to == NO_BLOCK;
+                let runs_out = || region.cfg.next(number).is_none();
                 match block.end {
                     // `call .+5` asks for the program counter.
                     End::Call { to: Target::Direct(to), next } if to != next => add(to, OutflowKind::Call),
-                    End::Jump(to) => add(to, OutflowKind::Jump),
+                    End::Jump(to) if jumps_out => add(to, OutflowKind::Jump),
                     End::Branch { taken, next } => {
-                        add(taken, OutflowKind::Branch);
-                        add(next, OutflowKind::Other);
+                        if jumps_out {
+                            add(taken, OutflowKind::Branch);
+                        }
+                        if runs_out() {
+                            add(next, OutflowKind::Other);
+                        }
                     }
-                    End::Fall(to) => add(to, OutflowKind::Other),
+                    End::Fall(to) if runs_out() => add(to, OutflowKind::Other),
                     End::Tables => region.cfg.successors(block, &mut |to| add(to, OutflowKind::Other)),
                     _ => {}
                 }

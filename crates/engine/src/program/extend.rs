@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 
 use lancet_isa::{Effects, Flow, Insn, Svma, Target};
 
-use super::blocks::{End, RegionBlock, RegionCfg, note_mentions};
+use super::blocks::{End, NO_BLOCK, RegionBlock, RegionCfg, note_mentions};
 use super::func::Part;
 use super::region::Surroundings;
 
@@ -55,6 +55,7 @@ pub(super) fn extend(cfg: &mut RegionCfg, around: &Surroundings<'_>, parts: &[Pa
     if cfg.mentions.len() > mentioned {
         cfg.mentions.sort_unstable();
     }
+    cfg.link();
     extended
 }
 
@@ -69,7 +70,8 @@ enum From {
 fn decode(around: &Surroundings<'_>, at: Svma, limit: Svma, mentions: &mut Vec<(Svma, Svma)>) -> Option<RegionBlock> {
     let code = around.image.bytes_from(at)?;
     let len = usize::try_from(limit - at).unwrap_or(usize::MAX).min(code.len());
-    let mut block = RegionBlock { start: at, len: 0, insns: 0, effects: Effects::default(), end: End::Fall(limit) };
+    let mut block =
+        RegionBlock { start: at, len: 0, insns: 0, effects: Effects::default(), end: End::Fall(limit), to: NO_BLOCK };
     let decoded = around.image.isa().decode(&code[..len], at, &mut |insn| {
         block.len += u32::from(insn.len);
         block.insns += 1;

@@ -145,7 +145,7 @@ impl Links {
                 End::Return | End::Pointer | End::Unresolved => found.ways_out.push((i, Leads::Returning)),
                 End::Stop | End::Bad(_) => {}
                 End::Fall(_) | End::Jump(_) | End::Branch { .. } | End::Repeat { .. } | End::Tables => {
-                    region.cfg.successors(block, &mut |to| {
+                    region.cfg.ways_out(i as usize, &mut |to| {
                         if !region.contains(to) {
                             let leads = index.containing(to).map_or(Leads::Returning, |q| Leads::To(q as u32));
                             found.ways_out.push((i, leads));

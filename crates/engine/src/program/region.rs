@@ -14,7 +14,7 @@ use std::ops::{ControlFlow, Range};
 
 use lancet_isa::{Effects, Flow, Insn, Isa, Svma, Target};
 
-use super::blocks::{End, RegionBlock, RegionCfg, note_mentions};
+use super::blocks::{End, NO_BLOCK, RegionBlock, RegionCfg, note_mentions};
 use super::func::Part;
 use super::jump_tables::{Bound, Computed, MAX_ENTRIES, Via, View, first_behind};
 use super::jumps::{Jumps, Predecessors};
@@ -567,7 +567,10 @@ impl<'a> Builder<'a, '_> {
         let mut followed: Vec<Svma> = jumps.seen_leaders().map(|leader| self.address(leader)).collect();
         followed.sort_unstable();
         followed.dedup();
-        RegionCfg { blocks, overlaps, tables: jumps.tables, labels: jumps.labels, repeats, followed, mentions: kept }
+        let (tables, labels) = (jumps.tables, jumps.labels);
+        let mut cfg = RegionCfg { blocks, overlaps, tables, labels, repeats, followed, mentions: kept };
+        cfg.link();
+        cfg
     }
 
     /// The block at a leader; `None` if nothing decodes there.
@@ -599,7 +602,7 @@ impl<'a> Builder<'a, '_> {
         };
         let last = last?;
         let start = self.address(leader);
-        Some(RegionBlock { start, len: (last.end() - start) as u32, insns: count, effects, end })
+        Some(RegionBlock { start, len: (last.end() - start) as u32, insns: count, effects, end, to: NO_BLOCK })
     }
 
     fn end_of(&self, insn: &Insn, jumps: &Jumps) -> End {
