@@ -72,11 +72,19 @@ impl Needs {
     }
 }
 
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 pub(super) struct Condition {
     pub(super) relation: Relation,
     pub(super) left: Term,
     pub(super) right: Term,
+    /// It has not been compared with the index yet.
+    pub(super) is_new: bool,
+}
+
+impl PartialEq for Condition {
+    fn eq(&self, other: &Condition) -> bool {
+        self.relation == other.relation && self.left == other.left && self.right == other.right
+    }
 }
 
 impl Condition {
@@ -123,9 +131,9 @@ impl Span {
 }
 
 /// The range of `index` under the conditions, if they bound it.
-pub(super) fn bounded(index: &Expr, conditions: &[Condition]) -> Option<Bounds> {
+pub(super) fn bounded<'c>(index: &Expr, conditions: impl Iterator<Item = &'c Condition>) -> Option<Bounds> {
     let index = Core::of(index);
-    conditions.iter().filter_map(|c| bounded_by(&index, c)).min_by_key(|(low, high)| high - low)
+    conditions.filter_map(|c| bounded_by(&index, c)).min_by_key(|(low, high)| high - low)
 }
 
 /// An explicit mask, of a width that is no operand's, is there to bound the index.

@@ -7,7 +7,7 @@ use lancet_isa::value::{Expr, Place};
 use lancet_isa::{Insn, Reg};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::expr::{substitute, visit};
+use super::expr::{Substituted, substitute, visit};
 use super::jump_tables::{MAX_WALKS, Via, View, overwritten_by_calls};
 
 /// Registers that were found to hold no constant before a search looks for no more: the address of a table is found
@@ -80,7 +80,8 @@ impl Search<'_> {
                 Some((i, _)) => {
                     let definition = self.definition(block, i, reg)?;
                     let with = |part: &Expr| (*part == Expr::Reg(reg)).then(|| definition.clone());
-                    match substitute(&expr, &with)? {
+                    let Substituted::New(before) = substitute(&expr, &with) else { return None };
+                    match before {
                         Expr::Const(value) if self.value.is_none_or(|known| known == value) => self.value = Some(value),
                         before => work.push((before, block, i)),
                     }

@@ -213,11 +213,19 @@ pub(super) fn upper_bound(expr: &Expr) -> u64 {
     }
 }
 
-/// Replaces every part of an expression for which `with` has a value. All are simplified. `None`: too large.
-pub(super) fn substitute(expr: &Expr, with: &dyn Fn(&Expr) -> Option<Expr>) -> Option<Expr> {
+pub(super) enum Substituted {
+    /// There was nothing to replace.
+    Same,
+    New(Expr),
+    TooLarge,
+}
+
+/// Replaces every part of an expression for which `with` has a value. All are simplified.
+pub(super) fn substitute(expr: &Expr, with: &dyn Fn(&Expr) -> Option<Expr>) -> Substituted {
     match replaced(expr, with) {
-        Some(new) => (size(&new) <= MAX_NODES).then_some(new),
-        None => Some(expr.clone()),
+        Some(new) if size(&new) <= MAX_NODES => Substituted::New(new),
+        Some(_) => Substituted::TooLarge,
+        None => Substituted::Same,
     }
 }
 

@@ -23,15 +23,16 @@ use rustc_hash::FxHashMap;
 
 use super::bounds::{Condition, Needs, Span, Term, bounded, masked};
 use super::constants::Constants;
-use super::expr::{Linear, any_part, extend, simplify, substitute, upper_bound};
+use super::expr::{Linear, Substituted, any_part, extend, simplify, substitute, upper_bound};
 use super::jumps::Predecessors;
 use crate::image::Image;
 
 /// Blocks walked for one jump before it is given up. Real switches need a few; a pointer that is no table's could be
 /// followed through the whole function.
 pub(super) const MAX_WALKS: usize = 400;
-/// Blocks walked to find what bounds an index: the check stands close to the jump.
+/// Blocks walked to find what bounds an index, in all, and one behind the other: the check stands close to the jump.
 const MAX_INDEX_WALKS: usize = 64;
+const MAX_INDEX_DEPTH: usize = 32;
 /// Conditions remembered on a path.
 const MAX_CONDITIONS: usize = 8;
 /// No switch has more entries.
@@ -190,6 +191,10 @@ impl Goal {
 struct State {
     goal: Goal,
     conditions: Vec<Condition>,
+    /// Blocks walked since the goal is an index.
+    index_depth: usize,
+    /// The goal has changed since it was last compared with the conditions.
+    is_new: bool,
 }
 
 impl State {
@@ -250,7 +255,11 @@ pub(super) fn follow(view: &View<'_>, block: usize) -> (Origins, Vec<usize>) {
     match jump.and_then(|jump| view.isa.jump_target(code(view, jump)?, jump.at)) {
         Some(target) => {
             let goal = Goal::Target(Term::new(simplify(target)));
-            search.walk(block, view.block(block).len() - 1, State { goal, conditions: Vec::new() });
+            search.walk(
+                block,
+                view.block(block).len() - 1,
+                State { goal, conditions: Vec::new(), index_depth: 0, is_new: true },
+            );
         }
         None => search.origins.unknown = true,
     }
@@ -268,7 +277,7 @@ impl Search<'_> {
     fn walk(&mut self, mut block: usize, mut upto: usize, mut state: State) {
         while !self.open && self.walk_block(block, upto, &mut state) {
             let preds = self.view.preds.of(block);
-            if self.is_spent() || preds.is_empty() {
+            if self.is_spent() || state.index_depth >= MAX_INDEX_DEPTH || preds.is_empty() {
                 return self.give_up(&state);
             }
             let [(pred, via)] = *preds else { return self.fork(block, state) };
@@ -284,7 +293,9 @@ impl Search<'_> {
     fn walk_block(&mut self, block: usize, upto: usize, state: &mut State) -> bool {
         self.visited.push(block);
         self.walks += 1;
-        self.index_walks += usize::from(matches!(state.goal, Goal::Index(..)));
+        let on_index = usize::from(matches!(state.goal, Goal::Index(..)));
+        self.index_walks += on_index;
+        state.index_depth += on_index;
         // An index is settled where it or a condition changes, which is not here.
         if matches!(state.goal, Goal::Target(_)) && self.settle(block, upto, state) {
             return false;
@@ -376,7 +387,8 @@ impl Search<'_> {
                 let guard = code(self.view, last).and_then(|code| self.view.isa.guard(code, last.at));
                 if let Some(guard) = guard {
                     let relation = if via == Via::Taken { guard.relation } else { guard.relation.negated() };
-                    let condition = Condition { relation, left: Term::new(guard.left), right: Term::new(guard.right) };
+                    let (left, right) = (Term::new(guard.left), Term::new(guard.right));
+                    let condition = Condition { relation, left, right, is_new: true };
                     if condition.may_bound() && !state.conditions.contains(&condition) {
                         if state.conditions.len() == MAX_CONDITIONS {
                             state.conditions.remove(0);
@@ -420,25 +432,35 @@ impl Search<'_> {
             })
         };
         // Most conditions are about something else, and stay as they are. `false`: it has grown too large.
-        let go_before = |term: &mut Term| {
+        let go_before = |term: &mut Term, is_new: &mut bool| {
             if !values.sets.iter().any(|set| term.needs.depends_on_place(&set.dst)) {
                 return true;
             }
             match substitute(&term.expr, &with) {
-                Some(before) => *term = Term::new(before),
-                None => return false,
+                Substituted::Same => return true,
+                Substituted::New(before) => *term = Term::new(before),
+                Substituted::TooLarge => return false,
             }
+            *is_new = true;
             true
         };
-        state.conditions.retain_mut(|c| go_before(&mut c.left) && go_before(&mut c.right));
-        go_before(state.goal.term_mut())
+        state
+            .conditions
+            .retain_mut(|c| go_before(&mut c.left, &mut c.is_new) && go_before(&mut c.right, &mut c.is_new));
+        go_before(state.goal.term_mut(), &mut state.is_new)
     }
 
     /// Has the goal been reached? A target that became a table access goes on as its index.
-    fn settle(&mut self, block: usize, upto: usize, state: &State) -> bool {
+    fn settle(&mut self, block: usize, upto: usize, state: &mut State) -> bool {
         let target = match &state.goal {
             Goal::Target(target) => target,
-            Goal::Index(shape, index) => return self.settle_index(*shape, &index.expr, &state.conditions),
+            Goal::Index(shape, index) => {
+                let to_compare = |c: &&Condition| state.is_new || c.is_new;
+                let is_settled = self.settle_index(*shape, &index.expr, state.conditions.iter().filter(to_compare));
+                state.conditions.iter_mut().for_each(|c| c.is_new = false);
+                state.is_new = false;
+                return is_settled;
+            }
         };
         let target = &*target.expr;
         if let Expr::Const(at) = *target {
@@ -451,15 +473,19 @@ impl Search<'_> {
             for base in base_registers(target) {
                 let at = self.constants.find(self.view, base, block, upto, &mut self.visited)?;
                 let with = |part: &Expr| (*part == Expr::Reg(base)).then_some(Expr::Const(at));
-                resolved = substitute(&resolved, &with)?;
+                match substitute(&resolved, &with) {
+                    Substituted::Same => {}
+                    Substituted::New(new) => resolved = new,
+                    Substituted::TooLarge => return None,
+                }
             }
             self.table_access(&resolved)
         });
         let Some((shape, index)) = access else { return false };
-        if !self.settle_index(shape, &index, &state.conditions) {
+        if !self.settle_index(shape, &index, state.conditions.iter()) {
             // On another path the target may come from another table, which is looked for whatever is found here.
             let goal = Goal::Index(shape, Term::new(index));
-            self.walk(block, upto, State { goal, conditions: state.conditions.clone() });
+            self.walk(block, upto, State { goal, conditions: state.conditions.clone(), index_depth: 0, is_new: false });
             self.open = false;
             self.index_walks = 0;
         }
@@ -467,7 +493,12 @@ impl Search<'_> {
     }
 
     /// Do the conditions bound the index, or does it itself?
-    fn settle_index(&mut self, shape: Shape, index: &Expr, conditions: &[Condition]) -> bool {
+    fn settle_index<'c>(
+        &mut self,
+        shape: Shape,
+        index: &Expr,
+        conditions: impl Iterator<Item = &'c Condition>,
+    ) -> bool {
         let range = bounded(index, conditions).or_else(|| masked(index));
         if let Some(range) = range {
             self.origins.found.push((shape, Span { range, is_checked: true }));
