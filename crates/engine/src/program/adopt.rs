@@ -12,15 +12,6 @@ use super::FoundBy;
 use super::discover::{Discovery, Outflow, OutflowKind, Region};
 use crate::image::Image;
 
-/// What makes a region a part of another.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Evidence {
-    /// It says so itself. Enough also while not all is known of who calls whom.
-    TheirOwn,
-    /// It says so, or nothing but one function leads to it.
-    HowReached,
-}
-
 /// How a region is reached from others.
 #[derive(Clone, Default)]
 struct Reached {
@@ -37,9 +28,9 @@ struct Reached {
 
 impl Discovery<'_> {
     /// Finds the regions that are parts of others, and joins them.
-    pub(super) fn adopt_parts(&mut self, evidence: Evidence) {
-        let flows = self.outflows(|_| true);
-        let owners = self.owners(&flows, evidence);
+    pub(super) fn adopt_parts(&mut self) {
+        let flows = self.outflows(|_| true, |_| true);
+        let owners = self.owners(&flows);
         if owners.iter().enumerate().all(|(i, owner)| *owner as usize == i) {
             return;
         }
@@ -55,17 +46,10 @@ impl Discovery<'_> {
             }
         }
         for (owner, part) in parts {
-            let function = &mut functions[place[owner as usize] as usize];
-            join(self.image, function, part);
-            // Only what each could reach by itself has been read so far.
-            function.dirty |= evidence == Evidence::TheirOwn;
+            join(self.image, &mut functions[place[owner as usize] as usize], part);
         }
         self.regions = functions;
         self.reindex();
-        if evidence == Evidence::TheirOwn {
-            // No flow has made entries so far.
-            return;
-        }
         // Jumps between a function and its parts are not entries any more.
         for region in &mut self.regions {
             if !std::mem::take(&mut region.entries).is_empty() {
@@ -75,7 +59,7 @@ impl Discovery<'_> {
         let mut entries = Vec::new();
         for flow in flows {
             let from = place[owners[flow.from as usize] as usize] as usize;
-            let into = self.containing(flow.to).filter(|to| *to != from);
+            let into = flow.into.map(|into| place[owners[into as usize] as usize] as usize).filter(|to| *to != from);
             entries.extend(into.filter(|to| self.regions[*to].start() != flow.to).map(|to| (to, flow.to)));
         }
         entries.sort_unstable();
@@ -86,7 +70,7 @@ impl Discovery<'_> {
     }
 
     /// For each region: the function it is a part of, or itself.
-    fn owners(&self, flows: &[Outflow], evidence: Evidence) -> Vec<u32> {
+    fn owners(&self, flows: &[Outflow]) -> Vec<u32> {
         let reached = self.how_reached(flows);
         let count = self.regions.len() as u32;
         let joined_before = self.regions.iter().flat_map(|region| &region.parts[1..]);
@@ -95,8 +79,7 @@ impl Discovery<'_> {
         for i in 0..count {
             let region = &self.regions[i as usize];
             let behind_part = ends_of_parts.contains(&region.start());
-            let may_be = region.part || evidence == Evidence::HowReached;
-            let owner = if may_be { owner(region, i, &reached[i as usize], behind_part) } else { i };
+            let owner = owner(region, i, &reached[i as usize], behind_part);
             if owner != i {
                 ends_of_parts.insert(region.parts[0].end);
             }
@@ -113,7 +96,7 @@ impl Discovery<'_> {
     fn how_reached(&self, flows: &[Outflow]) -> Vec<Reached> {
         let mut reached = vec![Reached::default(); self.regions.len()];
         for flow in flows {
-            let Some(to) = self.containing(flow.to) else { continue };
+            let Some(to) = flow.into.map(|into| into as usize) else { continue };
             let at_start = self.regions[to].start() == flow.to;
             if flow.kind == OutflowKind::Call {
                 reached[to].called |= at_start;

@@ -85,7 +85,7 @@ impl Builder<'_> {
             next > 0 && blocks[next - 1].0.end_address() > table.jump
         });
         let starts = blocks.iter().map(|(block, _)| block.start).collect();
-        let calls = blocks.iter().filter(|(block, _)| matches!(block.end, End::Call { .. })).count();
+        let calls = blocks.iter().filter(|(block, _)| matches!(block.end, End::Call(_))).count();
         let mut builder = Builder {
             around,
             starts,
@@ -130,18 +130,19 @@ impl Builder<'_> {
     }
 
     fn end_block(&mut self, from: BlockId, block: &RegionBlock, returns: bool, jumps: &RegionCfg) {
+        let next = block.end_address();
         match block.end {
-            End::Fall(to) => self.flow(from, to, EdgeKind::Fall),
+            End::Fall => self.flow(from, next, EdgeKind::Fall),
             End::Jump(to) => self.jump(from, block.to, to, EdgeKind::Jump),
-            End::Branch { taken, next } => {
+            End::Branch(taken) => {
                 self.jump(from, block.to, taken, EdgeKind::Taken);
                 self.flow(from, next, EdgeKind::Fall);
             }
-            End::Repeat { next } => {
+            End::Repeat => {
                 jumps.tops_of(block).for_each(|first| self.flow(from, first, EdgeKind::Repeat));
                 self.flow(from, next, EdgeKind::Fall);
             }
-            End::Call { to, next } => {
+            End::Call(to) => {
                 self.calls.push(Call { block: from, to, returns });
                 if returns {
                     self.flow(from, next, EdgeKind::CallReturn);

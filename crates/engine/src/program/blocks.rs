@@ -42,21 +42,16 @@ pub(super) const NO_BLOCK: u32 = u32::MAX;
 /// How a block ends. Addresses may lie outside the region, except where said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// Runs into the next block.
-    Fall(Svma),
+    /// Runs into what follows.
+    Fall,
     Jump(Svma),
-    Branch {
-        taken: Svma,
-        next: Svma,
-    },
+    /// To the address, or into what follows.
+    Branch(Svma),
     /// The last instruction closes hardware loops, to the tops of all [`RegionCfg::repeats`] that end with it.
-    Repeat {
-        next: Svma,
-    },
-    Call {
-        to: Target,
-        next: Svma,
-    },
+    /// Otherwise it runs into what follows.
+    Repeat,
+    /// From which it may come back to what follows.
+    Call(Target),
     Return,
     Stop,
     /// To the targets of the tables, and to the labels, whose jump is this block's last instruction.
@@ -108,7 +103,7 @@ impl RegionCfg {
     pub(super) fn link(&mut self) {
         for i in 0..self.blocks.len() {
             let block = &self.blocks[i];
-            let (End::Jump(to) | End::Branch { taken: to, .. }) = block.end else { continue };
+            let (End::Jump(to) | End::Branch(to)) = block.end else { continue };
             let likely = if block.to == NO_BLOCK { i + 1 } else { block.to as usize };
             self.blocks[i].to = self.block_near(likely, to).map_or(NO_BLOCK, |to| to as u32);
         }
@@ -128,9 +123,9 @@ impl RegionCfg {
         let block = &self.blocks[i];
         let jump = || (block.to != NO_BLOCK).then_some(block.to as usize);
         match block.end {
-            End::Fall(_) | End::Call { .. } => self.next(i).into_iter().for_each(see),
+            End::Fall | End::Call(_) => self.next(i).into_iter().for_each(see),
             End::Jump(_) => jump().into_iter().for_each(see),
-            End::Branch { .. } => jump().into_iter().chain(self.next(i)).for_each(see),
+            End::Branch(_) => jump().into_iter().chain(self.next(i)).for_each(see),
             _ => self.successors(block, &mut |to| self.block_near(i + 1, to).into_iter().for_each(&mut see)),
         }
     }
@@ -140,9 +135,9 @@ impl RegionCfg {
     pub(super) fn ways_out(&self, i: usize, see: &mut dyn FnMut(Svma)) {
         let block = &self.blocks[i];
         let stays = match block.end {
-            End::Fall(_) => self.next(i).is_some(),
+            End::Fall => self.next(i).is_some(),
             End::Jump(_) => block.to != NO_BLOCK,
-            End::Branch { .. } => block.to != NO_BLOCK && self.next(i).is_some(),
+            End::Branch(_) => block.to != NO_BLOCK && self.next(i).is_some(),
             _ => false,
         };
         if !stays {
@@ -161,7 +156,7 @@ impl RegionCfg {
             return false;
         }
         let mut head =
-            RegionBlock { len: 0, insns: 0, effects: Effects::default(), end: End::Fall(at), to: NO_BLOCK, ..*block };
+            RegionBlock { len: 0, insns: 0, effects: Effects::default(), end: End::Fall, to: NO_BLOCK, ..*block };
         let mut tail = RegionBlock { start: at, ..head };
         (tail.end, tail.to) = (block.end, block.to);
         let mut on_boundary = false;
@@ -188,17 +183,18 @@ impl RegionCfg {
 
     /// Shows each address that control may reach from a block, outside the region too.
     pub(super) fn successors(&self, block: &RegionBlock, see: &mut dyn FnMut(Svma)) {
+        let next = block.end_address();
         match block.end {
-            End::Fall(to) | End::Jump(to) => see(to),
-            End::Branch { taken: a, next: b } => {
-                see(a);
-                see(b);
+            End::Fall | End::Call(_) => see(next),
+            End::Jump(to) => see(to),
+            End::Branch(taken) => {
+                see(taken);
+                see(next);
             }
-            End::Repeat { next } => {
+            End::Repeat => {
                 self.tops_of(block).for_each(&mut *see);
                 see(next);
             }
-            End::Call { next, .. } => see(next),
             End::Tables => {
                 for table in self.tables_of(block) {
                     table.targets.iter().for_each(|to| see(*to));

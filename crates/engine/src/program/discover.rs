@@ -1,14 +1,13 @@
 //! All functions of an image.
 //!
-//! [Seeds](super::seeds) make the first [regions](super::region). Parts that stand elsewhere and say so join their
-//! function. Then, in rounds until nothing is new:
+//! [Seeds](super::seeds) make the first [regions](super::region). Then, in rounds until nothing is new:
 //!
 //! 1. regions that are new or have changed are analysed, in parallel, or [extended](super::extend);
 //! 2. which of them never return is settled ([`super::noreturn`]);
 //! 3. what the code that can run calls and jumps to makes new regions, or new entries into known ones.
 //!
 //! Code behind calls that do not return contributes nothing, so stray bytes there make no functions.
-//! After that, the other [parts](super::adopt) join their function, and jumps that are still open are
+//! After that, [parts](super::adopt) that stand elsewhere join their function, and jumps that are still open are
 //! looked at again with all that is known by then.
 
 use std::ops::Range;
@@ -16,7 +15,6 @@ use std::ops::Range;
 use lancet_isa::{Svma, Target};
 use rayon::prelude::*;
 
-use super::adopt::Evidence;
 use super::blocks::{End, NO_BLOCK, RegionBlock, RegionCfg};
 use super::extend::{Extended, extend};
 use super::func::{FoundBy, Part};
@@ -180,6 +178,8 @@ pub(super) struct Outflow {
     pub(super) from: u32,
     pub(super) to: Svma,
     pub(super) kind: OutflowKind,
+    /// The region that `to` is in.
+    pub(super) into: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,14 +202,13 @@ pub(super) fn discover(image: &Image) -> Discovery<'_> {
     };
     found.plant(seeds::collect(image));
     found.enter_landing_pads();
-    found.adopt_parts(Evidence::TheirOwn);
     found.rounds();
     let hidden = found.pointed_to_in_gaps();
     if !hidden.is_empty() {
         found.plant(hidden);
         found.rounds();
     }
-    found.adopt_parts(Evidence::HowReached);
+    found.adopt_parts();
     found.rounds();
     let mut looks = 0;
     while looks < MAX_LOOKS && found.look_again(looks == 0) {
@@ -232,11 +231,9 @@ impl Discovery<'_> {
 
     /// Adds regions for seeds; regions that one falls into end before it.
     fn plant(&mut self, seeds: Vec<Seed>) {
-        for seed in seeds {
-            if let Some(range) = self.image.code_range_at(seed.start) {
-                self.regions.push(Region::new(self.image, &seed, range.end()));
-            }
-        }
+        let image = self.image;
+        let region = |seed: &Seed| Some(Region::new(image, seed, image.code_range_at(seed.start)?.end()));
+        self.regions.par_extend(seeds.par_iter().filter_map(region));
         self.regions.sort_by_key(Region::start);
         self.regions.dedup_by_key(|region| region.start());
         for i in 1..self.regions.len() {
@@ -271,7 +268,9 @@ impl Discovery<'_> {
         loop {
             self.analyse_dirty();
             self.settle_noreturn();
-            let flows = self.outflows(|region| region.fresh);
+            // A call to a function that is known is nothing new.
+            let is_new = |flow: &Outflow| flow.into.is_none_or(|into| self.regions[into as usize].start() != flow.to);
+            let flows = self.outflows(|region| region.fresh, is_new);
             self.regions.iter_mut().for_each(|region| region.fresh = false);
             if self.follow(&flows) {
                 continue;
@@ -319,7 +318,11 @@ impl Discovery<'_> {
     }
 
     /// Everything that the code that can run calls or jumps to outside its region.
-    pub(super) fn outflows(&self, wanted: impl Fn(&Region) -> bool + Sync) -> Vec<Outflow> {
+    pub(super) fn outflows(
+        &self,
+        wanted: impl Fn(&Region) -> bool + Sync,
+        useful: impl Fn(&Outflow) -> bool + Sync,
+    ) -> Vec<Outflow> {
         let of_region = |(i, region): (usize, &Region)| {
             let mut flows = Vec::new();
             let reached =
@@ -327,16 +330,17 @@ impl Discovery<'_> {
             for (number, (block, _)) in reached {
                 let mut add = |to: Svma, kind| {
                     if kind == OutflowKind::Call || !region.contains(to) {
-                        flows.push(Outflow { from: i as u32, to, kind });
+                        flows.push(Outflow { from: i as u32, to, kind, into: None });
                     }
                 };
                 let jumps_out = block.to == NO_BLOCK;
                 let runs_out = || region.cfg.next(number).is_none();
+                let next = block.end_address();
                 match block.end {
                     // `call .+5` asks for the program counter.
-                    End::Call { to: Target::Direct(to), next } if to != next => add(to, OutflowKind::Call),
+                    End::Call(Target::Direct(to)) if to != next => add(to, OutflowKind::Call),
                     End::Jump(to) if jumps_out => add(to, OutflowKind::Jump),
-                    End::Branch { taken, next } => {
+                    End::Branch(taken) => {
                         if jumps_out {
                             add(taken, OutflowKind::Branch);
                         }
@@ -344,13 +348,15 @@ impl Discovery<'_> {
                             add(next, OutflowKind::Other);
                         }
                     }
-                    End::Fall(to) if runs_out() => add(to, OutflowKind::Other),
+                    End::Fall if runs_out() => add(next, OutflowKind::Other),
                     End::Tables => region.cfg.successors(block, &mut |to| add(to, OutflowKind::Other)),
                     _ => {}
                 }
             }
             flows.sort_by_key(|flow| (flow.to, flow.kind as u8));
             flows.dedup_by_key(|flow| (flow.to, flow.kind as u8));
+            flows.iter_mut().for_each(|flow| flow.into = self.containing(flow.to).map(|into| into as u32));
+            flows.retain(&useful);
             flows
         };
         self.regions.par_iter().enumerate().filter(|(_, region)| wanted(region)).flat_map_iter(of_region).collect()
@@ -368,7 +374,7 @@ impl Discovery<'_> {
                 continue;
             }
             let found_by = if flow.kind == OutflowKind::Call { FoundBy::Call } else { FoundBy::Jump };
-            let Some(i) = self.containing(flow.to) else {
+            let Some(i) = flow.into.map(|into| into as usize) else {
                 // Running on into nothing known is a call that does not return, not a function.
                 if flow.kind != OutflowKind::Other {
                     plant(flow.to, None, found_by);
@@ -376,7 +382,7 @@ impl Discovery<'_> {
                 continue;
             };
             let region = &mut self.regions[i];
-            if region.start() == flow.to || i == flow.from as usize && region.exact {
+            if i == flow.from as usize && region.exact {
                 continue;
             }
             // A region without a stated end may cover what is a function of its own; and assembly has functions with

@@ -71,7 +71,7 @@ fn decode(around: &Surroundings<'_>, at: Svma, limit: Svma, mentions: &mut Vec<(
     let code = around.image.bytes_from(at)?;
     let len = usize::try_from(limit - at).unwrap_or(usize::MAX).min(code.len());
     let mut block =
-        RegionBlock { start: at, len: 0, insns: 0, effects: Effects::default(), end: End::Fall(limit), to: NO_BLOCK };
+        RegionBlock { start: at, len: 0, insns: 0, effects: Effects::default(), end: End::Fall, to: NO_BLOCK };
     let decoded = around.image.isa().decode(&code[..len], at, &mut |insn| {
         block.len += u32::from(insn.len);
         block.insns += 1;
@@ -89,14 +89,13 @@ fn decode(around: &Surroundings<'_>, at: Svma, limit: Svma, mentions: &mut Vec<(
 }
 
 fn end_of(insn: &Insn) -> End {
-    let next = insn.end();
     match insn.flow {
-        Flow::Next | Flow::System => End::Fall(next),
+        Flow::Next | Flow::System => End::Fall,
         Flow::Jump(Target::Direct(to)) => End::Jump(to),
         Flow::Jump(Target::Slot(at)) => End::Slot(at),
         Flow::Jump(Target::Computed) | Flow::LoopSetup { .. } => End::Unresolved,
-        Flow::Branch(taken) => End::Branch { taken, next },
-        Flow::Call(to) => End::Call { to, next },
+        Flow::Branch(taken) => End::Branch(taken),
+        Flow::Call(to) => End::Call(to),
         Flow::Return => End::Return,
         Flow::Stop => End::Stop,
     }
@@ -104,12 +103,13 @@ fn end_of(insn: &Insn) -> End {
 
 fn see_successors(around: &Surroundings<'_>, block: &RegionBlock, see: &mut dyn FnMut(Svma)) {
     match block.end {
-        End::Fall(to) | End::Jump(to) => see(to),
-        End::Branch { taken, next } => {
+        End::Fall => see(block.end_address()),
+        End::Jump(to) => see(to),
+        End::Branch(taken) => {
             see(taken);
-            see(next);
+            see(block.end_address());
         }
-        End::Call { to, next } if (around.returns)(to) => see(next),
+        End::Call(to) if (around.returns)(to) => see(block.end_address()),
         _ => {}
     }
 }

@@ -130,7 +130,8 @@ impl Links {
         found.ways_out.clear();
         for (block, i) in region.cfg.blocks.iter().zip(0..) {
             match block.end {
-                End::Call { to, next } => {
+                End::Call(to) => {
+                    let next = block.end_address();
                     let leads = match to {
                         _ if is_end(image, region, i as usize + 1, next) => Leads::Never,
                         Target::Direct(to) => index.starting_at(to).map_or(Leads::Returning, Leads::To),
@@ -144,7 +145,7 @@ impl Links {
                 End::Slot(slot) => found.ways_out.push((i, Leads::through_slot(never, slot))),
                 End::Return | End::Pointer | End::Unresolved => found.ways_out.push((i, Leads::Returning)),
                 End::Stop | End::Bad(_) => {}
-                End::Fall(_) | End::Jump(_) | End::Branch { .. } | End::Repeat { .. } | End::Tables => {
+                End::Fall | End::Jump(_) | End::Branch(_) | End::Repeat | End::Tables => {
                     region.cfg.ways_out(i as usize, &mut |to| {
                         if !region.contains(to) {
                             let leads = index.containing(to).map_or(Leads::Returning, |q| Leads::To(q as u32));
@@ -237,7 +238,7 @@ fn is_end(image: &Image, region: &Region, likely: usize, at: Svma) -> bool {
     let Some(part) = region.parts.iter().find(|part| part.contains(at)) else { return true };
     let Some(i) = region.cfg.block_near(likely, at) else { return true };
     let block = &region.cfg.blocks[i];
-    block.end == End::Fall(part.end) && is_padding(image, block.start, block.end_address())
+    block.end == End::Fall && block.end_address() == part.end && is_padding(image, block.start, block.end_address())
 }
 
 #[cfg(test)]

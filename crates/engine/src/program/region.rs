@@ -582,22 +582,21 @@ impl<'a> Builder<'a, '_> {
         let end = loop {
             let Some(insn) = self.insn_at(at) else {
                 let here = last.map_or(self.address(at), Insn::end);
-                break if self.offset(here).is_some() { End::Bad(here) } else { End::Fall(here) };
+                break if self.offset(here).is_some() { End::Bad(here) } else { End::Fall };
             };
             effects = effects.then(insn.effects);
             note_mentions(self.around.image, insn, mentions);
             count += 1;
             at += u32::from(insn.len);
             last = Some(insn);
-            let next = insn.end();
             if self.closes_loop(insn.at) {
-                break End::Repeat { next };
+                break End::Repeat;
             }
             if insn.flow.ends_block() {
                 break self.end_of(insn, jumps);
             }
             if self.scratch.leader_at[at as usize] != 0 {
-                break End::Fall(next);
+                break End::Fall;
             }
         };
         let last = last?;
@@ -606,16 +605,15 @@ impl<'a> Builder<'a, '_> {
     }
 
     fn end_of(&self, insn: &Insn, jumps: &Jumps) -> End {
-        let next = insn.end();
         match insn.flow {
-            Flow::Next | Flow::System | Flow::LoopSetup { .. } => End::Fall(next),
+            Flow::Next | Flow::System | Flow::LoopSetup { .. } => End::Fall,
             Flow::Jump(Target::Direct(to)) => End::Jump(to),
             Flow::Jump(Target::Slot(at)) => End::Slot(at),
             Flow::Jump(Target::Computed) if jumps.is_resolved(insn.at) => End::Tables,
             Flow::Jump(Target::Computed) if jumps.is_pointer(insn.at) => End::Pointer,
             Flow::Jump(Target::Computed) => End::Unresolved,
-            Flow::Branch(taken) => End::Branch { taken, next },
-            Flow::Call(to) => End::Call { to, next },
+            Flow::Branch(taken) => End::Branch(taken),
+            Flow::Call(to) => End::Call(to),
             Flow::Return => End::Return,
             Flow::Stop => End::Stop,
         }
