@@ -271,11 +271,10 @@ impl Target {
             let mut stopped = Stopped::all(self.pid)?;
             let mut to_move = Vec::new();
             let mut stuck = None;
-            for (index, thread) in stopped.threads().iter().enumerate().filter(|(_, thread)| is_in(shut, thread.ip().0))
-            {
-                match moves.iter().find(|(from, _)| *from == thread.ip()) {
+            for (index, thread) in stopped.threads().iter().enumerate().filter(|(_, thread)| is_in(shut, thread.ip.0)) {
+                match moves.iter().find(|(from, _)| *from == thread.ip) {
                     Some((_, to)) => to_move.push((index, *to)),
-                    None => stuck = Some(thread.ip()),
+                    None => stuck = Some(thread.ip),
                 }
             }
             if let Some(ip) = stuck.or_else(|| self.comes_back(stopped.threads(), shut, &mapped)) {
@@ -312,7 +311,8 @@ impl Target {
         }
         let mut room = vec![0; STACK];
         threads.iter().find_map(|thread| {
-            let top = thread.registers.rsp;
+            // One that was killed meanwhile comes back to nothing.
+            let top = thread.stack_pointer().ok()?;
             // Beyond the end of a stack is that of another thread.
             let end = mapped.iter().find(|range| range.contains(&top)).map_or(u64::MAX, |range| range.end);
             let len = usize::try_from(end - top).map_or(STACK, |len| len.min(STACK));

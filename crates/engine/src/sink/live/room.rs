@@ -161,7 +161,7 @@ fn refuse_seccomp(pid: u32) -> Result<(), LiveError> {
 fn wait_until_unused(pid: u32, scratch: Avma) -> Result<(), LiveError> {
     for _ in 0..MOST_TRIES {
         let stopped = Stopped::all(pid)?;
-        let is_inside = |thread: &StoppedThread| thread.ip() >= scratch && thread.ip() < scratch + SCRATCH_BYTES;
+        let is_inside = |thread: &StoppedThread| thread.ip >= scratch && thread.ip < scratch + SCRATCH_BYTES;
         let is_used = stopped.threads().iter().any(is_inside);
         stopped.release();
         if !is_used {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use lancet_isa::Avma;
 use lancet_sys::priority::Urgent;
-use lancet_sys::ptrace::{self, Registers, Status, Stop};
+use lancet_sys::ptrace::{self, Status, Stop};
 
 use super::LiveError;
 
@@ -22,13 +22,15 @@ const NOT_PERMITTED: i32 = 1;
 #[derive(Clone, Copy)]
 pub struct StoppedThread {
     pub tid: u32,
-    pub registers: Registers,
+    /// Where it goes on.
+    pub ip: Avma,
     signal: Option<i32>,
 }
 
 impl StoppedThread {
-    pub fn ip(&self) -> Avma {
-        Avma(self.registers.rip)
+    /// Other registers are read only if they are needed: everybody waits.
+    pub fn stack_pointer(&self) -> io::Result<u64> {
+        ptrace::stack_pointer(self.tid)
     }
 
     /// The signal that it was about to get.
@@ -86,8 +88,8 @@ impl Stopped {
             Status::Stopped(Stop::Signal(signal)) => Some(signal),
             Status::Stopped(_) => None,
         };
-        match ptrace::registers(tid) {
-            Ok(registers) => self.threads.push(StoppedThread { tid, registers, signal }),
+        match ptrace::instruction_pointer(tid) {
+            Ok(ip) => self.threads.push(StoppedThread { tid, ip: Avma(ip), signal }),
             // Killed while it was stopped.
             Err(error) if error.raw_os_error() == Some(NO_SUCH_PROCESS) => {}
             Err(error) => return Err(self.failed("cannot read registers")(error)),
@@ -102,9 +104,8 @@ impl Stopped {
     /// Lets a thread go on elsewhere. Takes effect at once.
     pub fn move_to(&mut self, index: usize, to: Avma) -> Result<(), LiveError> {
         let thread = &mut self.threads[index];
-        thread.registers.rip = to.0;
-        let (tid, registers) = (thread.tid, thread.registers);
-        ptrace::set_registers(tid, &registers).map_err(self.failed("cannot move a thread"))
+        thread.ip = to;
+        ptrace::set_instruction_pointer(thread.tid, to.0).map_err(self.failed("cannot move a thread"))
     }
 
     /// Lets all run on; how long they stood.

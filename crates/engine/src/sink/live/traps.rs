@@ -8,6 +8,9 @@
 //! A trap that nobody answers would kill the process, so before the first one is written the process gets a handler for
 //! its signal, which leads the thread to the copy. Lancet may be killed at any moment, threads may start before Lancet
 //! knows of them, and children inherit everything: all run on. No instruction is ever run by single steps.
+//!
+//! A stopped thread still has its signal, in case that Lancet is killed before it answers. So the thread is first led to
+//! the copy, where the handler leaves it; only then may its signal be taken, and only then may it go elsewhere.
 
 use std::time::{Duration, Instant};
 
@@ -60,8 +63,11 @@ fn guard(at: Avma, points: &[TrapPoint]) -> Vec<u8> {
         code.extend(word.to_le_bytes());
     }
     for point in points {
-        code.extend((point.at.0 + 1).to_le_bytes());
-        code.extend(point.copy.0.to_le_bytes());
+        // The second is for threads that were led there already.
+        for from in [point.at.0 + 1, point.copy.0] {
+            code.extend(from.to_le_bytes());
+            code.extend(point.copy.0.to_le_bytes());
+        }
     }
     code.extend([0; 8]);
     code
@@ -219,10 +225,9 @@ impl Watch<'_> {
                     let old = registers;
                     step = Step::Looked(observer.trapped(point, tid, &mut registers));
                     self.looks += 1;
-                    if registers.rip == old.rip {
-                        registers.rip = self.points[point].copy.0;
-                    }
-                    ptrace::set_registers(tid, &registers).or_else(ended).map_err(self.failed("cannot go on"))?;
+                    lead_on(tid, &old, registers, self.points[point].copy)
+                        .or_else(ended)
+                        .map_err(self.failed("cannot go on"))?;
                 }
                 None => signal = Some(TRAP_SIGNAL),
             },
@@ -243,6 +248,16 @@ impl Watch<'_> {
         let pid = self.pid;
         move |cause| LiveError::System { pid, what: what.into(), cause }
     }
+}
+
+/// Gives a thread new registers. Unless they lead elsewhere, it goes on at the copy.
+fn lead_on(tid: u32, old: &Registers, new: Registers, copy: Avma) -> std::io::Result<()> {
+    ptrace::set_registers(tid, &Registers { rip: copy.0, ..new })?;
+    if new.rip != old.rip {
+        ptrace::take_signal(tid)?;
+        ptrace::set_instruction_pointer(tid, new.rip)?;
+    }
+    Ok(())
 }
 
 /// Lancet has control of a thread.
@@ -292,6 +307,7 @@ mod tests {
         assert!(lines.iter().any(|(at, _)| *at == 0x1000 + RESTORER));
         let table = ACTION as usize + 32;
         assert!(lines[1].1.contains(&format!("{:x}", 0x1000 + table)), "{lines:#?}");
-        assert_eq!(bytes[table..table + 16], [[0x11, 0, 0, 0, 0, 0, 0, 0], [0x20, 0, 0, 0, 0, 0, 0, 0]].concat());
+        let words = [0x11_u64, 0x20, 0x20, 0x20, 0].map(u64::to_le_bytes).concat();
+        assert_eq!(bytes[table..], words);
     }
 }
