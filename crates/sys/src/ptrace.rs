@@ -25,7 +25,9 @@ pub enum Stop {
     Signal(i32),
     /// It is about to enter a system call, or has left one.
     SystemCall,
-    /// Another event that was asked for, by its number.
+    /// It has made a thread, which is under control, too; [`event_message`] is its number.
+    NewThread,
+    /// Another event.
     Event(i32),
 }
 
@@ -35,6 +37,12 @@ pub enum Status {
     Stopped(Stop),
     /// It ended.
     Gone,
+}
+
+/// The number of the calling thread, which the kernel knows as the one in control.
+pub fn own_number() -> u32 {
+    // SAFETY: it takes nothing, changes nothing and cannot fail.
+    unsafe { libc::gettid() }.cast_unsigned()
 }
 
 /// Takes a thread under control without stopping it.
@@ -119,6 +127,15 @@ fn peek(thread: u32, offset: usize) -> io::Result<u64> {
     Ok(word)
 }
 
+/// What a thread tells with its last event: for a new thread, its number.
+pub fn event_message(thread: u32) -> io::Result<u64> {
+    let mut message = 0_u64;
+    // SAFETY: the kernel writes one word, or fails and writes nothing.
+    let result = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, thread.cast_signed(), 0, &raw mut message) };
+    checked(result)?;
+    Ok(message)
+}
+
 /// Waits for one thread. Until it is let run, the same is told again, and if this process ends before, the kernel gives
 /// the thread the signal that it was stopped with.
 pub fn wait(thread: u32) -> io::Result<Status> {
@@ -190,6 +207,7 @@ fn meaning(code: i32) -> Stop {
         0 => Stop::Signal(signal),
         libc::PTRACE_EVENT_STOP if signal == libc::SIGTRAP => Stop::Interrupted,
         libc::PTRACE_EVENT_STOP => Stop::Group,
+        libc::PTRACE_EVENT_CLONE => Stop::NewThread,
         event => Stop::Event(event),
     }
 }

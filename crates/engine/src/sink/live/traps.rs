@@ -18,7 +18,7 @@ use lancet_isa::Avma;
 use lancet_sys::ptrace::{self, Registers, Status, Stop};
 
 use super::call::Call;
-use super::threads::{Stopped, seized, threads_of};
+use super::threads::{Stopped, reap, seized, threads_of};
 use super::{LiveError, Target, room};
 
 /// An instruction that is a trap, and its copy elsewhere, which goes on behind it.
@@ -148,7 +148,6 @@ impl Target {
                 Step::Nothing => std::thread::sleep(NAP),
                 Step::Looked(Next::Stop) => break,
                 Step::Looked(Next::Continue) => keen_until = Instant::now() + KEEN,
-                Step::NewThread => watch.add_threads()?,
             }
         }
         Ok(watch.looks)
@@ -164,7 +163,6 @@ fn has_handler(pid: u32) -> Result<bool, LiveError> {
 
 enum Step {
     Nothing,
-    NewThread,
     Looked(Next),
 }
 
@@ -183,8 +181,9 @@ impl Watch<'_> {
             let new: Vec<u32> = threads_of(self.pid)?.into_iter().filter(|tid| !self.threads.contains(tid)).collect();
             let before = self.threads.len();
             for tid in new {
+                let result = ptrace::seize_with_new_threads(tid);
                 // One that a watched thread has made is under control already.
-                if is_ours(self.pid, tid) || seized(self.pid, tid, ptrace::seize_with_new_threads(tid))? {
+                if (result.is_err() && is_ours(self.pid, tid)) || seized(self.pid, tid, result)? {
                     self.threads.push(tid);
                 }
             }
@@ -202,7 +201,7 @@ impl Watch<'_> {
                 None => {}
                 Some(Status::Gone) => {
                     self.threads.remove(index);
-                    return Ok(Step::NewThread);
+                    return Ok(Step::Nothing);
                 }
                 Some(Status::Stopped(stop)) => return self.answer(tid, stop, observer),
             }
@@ -217,8 +216,8 @@ impl Watch<'_> {
             Stop::Group => {
                 return ptrace::listen(tid).or_else(ended).map(|()| step).map_err(self.failed("cannot wait"));
             }
-            Stop::Event(_) => step = Step::NewThread,
-            Stop::Interrupted | Stop::SystemCall => {}
+            Stop::NewThread => self.add_made_by(tid),
+            Stop::Event(_) | Stop::Interrupted | Stop::SystemCall => {}
             Stop::Signal(TRAP_SIGNAL) => match self.point_of(tid) {
                 Some((point, mut registers)) => {
                     registers.rip = self.points[point].at.0;
@@ -235,6 +234,14 @@ impl Watch<'_> {
         }
         ptrace::resume(tid, signal).or_else(ended).map_err(self.failed("cannot let a thread run on"))?;
         Ok(step)
+    }
+
+    /// Takes note of a thread that one has just made. It is under control, and stopped until somebody lets it run.
+    fn add_made_by(&mut self, tid: u32) {
+        let made = ptrace::event_message(tid).ok().and_then(|made| u32::try_from(made).ok());
+        if let Some(made) = made.filter(|made| !self.threads.contains(made)) {
+            self.threads.push(made);
+        }
     }
 
     /// Which trap a thread has run into.
@@ -265,7 +272,7 @@ fn is_ours(pid: u32, tid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).unwrap_or_default();
     let tracer =
         status.lines().find_map(|line| line.strip_prefix("TracerPid:")).and_then(|pid| pid.trim().parse().ok());
-    tracer == Some(std::process::id())
+    tracer == Some(ptrace::own_number())
 }
 
 /// A thread that was killed while it was stopped cannot be asked for anything.
@@ -276,15 +283,25 @@ fn ended(error: std::io::Error) -> Result<(), std::io::Error> {
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
-        for tid in self.threads.drain(..) {
+        let mut killed = Vec::new();
+        while let Some(tid) = self.threads.pop() {
             // Traps that are under way are answered by the process's own handler.
-            if ptrace::interrupt(tid).is_ok()
-                && let Ok(Status::Stopped(stop)) = ptrace::wait(tid)
-            {
-                let signal = if let Stop::Signal(signal) = stop { Some(signal) } else { None };
-                let _ = ptrace::detach(tid, signal);
+            let let_go = match ptrace::interrupt(tid).and_then(|()| ptrace::wait(tid)) {
+                Ok(Status::Stopped(Stop::Signal(signal))) => ptrace::detach(tid, Some(signal)),
+                Ok(Status::Stopped(stop)) => {
+                    if stop == Stop::NewThread {
+                        self.add_made_by(tid);
+                    }
+                    ptrace::detach(tid, None)
+                }
+                Ok(Status::Gone) => Ok(()),
+                Err(error) => Err(error),
+            };
+            if let_go.is_err() {
+                killed.push(tid);
             }
         }
+        reap(self.pid, &killed);
     }
 }
 
