@@ -18,6 +18,7 @@
 
 mod call;
 mod error;
+mod interrupted;
 mod journal;
 mod memory;
 mod room;
@@ -303,36 +304,10 @@ impl Target {
             let (_, to) = moves.iter().find(|(from, _)| *from == ip).ok_or(ip)?;
             to_move.push((index, *to));
         }
-        match self.comes_back(threads, shut, mapped) {
+        match interrupted::comes_back(&self.memory, threads, mapped, |at| is_in(shut, at)) {
             Some(ip) => Err(ip),
             None => Ok(to_move),
         }
-    }
-}
-
-/// So much of a stack is searched.
-const STACK: usize = 32 << 10;
-/// The kernel saves of a thread for a signal's handler, in a row: where it was, its flags, and its segments, code first.
-const USER_CODE_SEGMENT: u16 = 0x33;
-
-impl Target {
-    /// An address inside bytes that will change, to which a thread will return from the handler of a signal that came
-    /// there. (No call returns there.) Whatever looks like what the kernel saves for that counts.
-    fn comes_back(&self, threads: &[StoppedThread], shut: &[Range<u64>], mapped: &[Mapping]) -> Option<Avma> {
-        let mut room = vec![0; STACK];
-        threads.iter().find_map(|thread| {
-            let top = thread.stack_pointer()?;
-            // Beyond the end of a stack is that of another thread.
-            let range = mapped.iter().map(|mapping| &mapping.range).find(|range| range.contains(&Avma(top)));
-            let end = range.map_or(u64::MAX, |range| range.end.0);
-            let len = usize::try_from(end - top).map_or(STACK, |len| len.min(STACK));
-            let stack = self.memory.read_some(Avma(top), &mut room[..len]);
-            stack.as_chunks::<8>().0.windows(3).find_map(|words| {
-                let [at, _flags, segments] = words else { return None };
-                let (at, code) = (u64::from_le_bytes(*at), u16::from_le_bytes([segments[0], segments[1]]));
-                (code == USER_CODE_SEGMENT && is_in(shut, at)).then_some(Avma(at))
-            })
-        })
     }
 }
 
