@@ -38,8 +38,9 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Calls are timed one at a time by a few instructions at the function's entry and
-at its return; other calls run through a copy that counts its blocks. Then the
-function is as it was. Without hardware counters the core's clock is calibrated
+at its return; other calls run through a copy that counts its blocks, and those
+of all that it calls if that is known. Then the function is as it was. IPC needs
+the instructions of all that was timed. Without hardware counters the core's clock is calibrated
 against the time-stamp counter, for cycles and instructions per cycle (IPC).
 
 Examples:

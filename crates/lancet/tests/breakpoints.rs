@@ -162,7 +162,9 @@ fn threads_forks_and_signals_with_and_without_somebody_who_looks() {
         let mut live = Live::attach(pid).expect("it can be attached to");
         let small = live.function("small").expect("a function");
         let at = live.entry(small);
-        for place in [Place::At(at), Place::Entry(small)] {
+        // Often, because each time threads may just have been made that must be let go, too.
+        let places = [Place::At(at), Place::Entry(small)].repeat(5);
+        for place in places {
             let mut hits = 0;
             let mut breakpoints = Breakpoints::default();
             breakpoints.add(place, |hit| {

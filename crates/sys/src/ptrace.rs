@@ -25,7 +25,9 @@ pub enum Stop {
     Signal(i32),
     /// It is about to enter a system call, or has left one.
     SystemCall,
-    /// Another event that was asked for, by its number.
+    /// It has made a thread, which is under control, too; [`event_message`] is its number.
+    NewThread,
+    /// Another event.
     Event(i32),
 }
 
@@ -35,6 +37,12 @@ pub enum Status {
     Stopped(Stop),
     /// It ended.
     Gone,
+}
+
+/// The number of the calling thread, which the kernel knows as the one in control.
+pub fn own_number() -> u32 {
+    // SAFETY: it takes nothing, changes nothing and cannot fail.
+    unsafe { libc::gettid() }.cast_unsigned()
 }
 
 /// Takes a thread under control without stopping it.
@@ -86,46 +94,122 @@ pub fn set_registers(thread: u32, registers: &Registers) -> io::Result<()> {
     checked(unsafe { libc::ptrace(libc::PTRACE_SETREGS, thread.cast_signed(), 0, std::ptr::from_ref(registers)) })
 }
 
-/// Waits for one thread.
+/// Where a stopped thread goes on. Cheaper than all registers.
+pub fn instruction_pointer(thread: u32) -> io::Result<u64> {
+    peek(thread, std::mem::offset_of!(libc::user, regs.rip))
+}
+
+pub fn stack_pointer(thread: u32) -> io::Result<u64> {
+    peek(thread, std::mem::offset_of!(libc::user, regs.rsp))
+}
+
+pub fn set_instruction_pointer(thread: u32, to: u64) -> io::Result<()> {
+    let offset = std::mem::offset_of!(libc::user, regs.rip);
+    // SAFETY: address and value are numbers to the kernel. It changes another process, never this one.
+    checked(unsafe { libc::ptrace(libc::PTRACE_POKEUSER, thread.cast_signed(), offset, to) })
+}
+
+/// One word of what the kernel keeps of a stopped thread.
+fn peek(thread: u32, offset: usize) -> io::Result<u64> {
+    let mut word = 0_u64;
+    // SAFETY: the kernel writes one word; the system call itself is used because the library's function returns the word
+    // instead, which may look like an error.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_ptrace,
+            libc::c_long::from(libc::PTRACE_PEEKUSER),
+            i64::from(thread),
+            offset,
+            &raw mut word,
+        )
+    };
+    checked(result)?;
+    Ok(word)
+}
+
+/// What a thread tells with its last event: for a new thread, its number.
+pub fn event_message(thread: u32) -> io::Result<u64> {
+    let mut message = 0_u64;
+    // SAFETY: the kernel writes one word, or fails and writes nothing.
+    let result = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, thread.cast_signed(), 0, &raw mut message) };
+    checked(result)?;
+    Ok(message)
+}
+
+/// Waits for one thread. Until it is let run, the same is told again, and if this process ends before, the kernel gives
+/// the thread the signal that it was stopped with.
 pub fn wait(thread: u32) -> io::Result<Status> {
-    Ok(wait_for(thread, libc::__WALL)?.unwrap_or(Status::Gone))
+    Ok(wait_for(thread, 0)?.unwrap_or(Status::Gone))
 }
 
 /// What a thread has to tell, if it has already.
 pub fn poll(thread: u32) -> io::Result<Option<Status>> {
-    wait_for(thread, libc::__WALL | libc::WNOHANG)
+    wait_for(thread, libc::WNOHANG)
+}
+
+/// Takes away from a stopped thread the signal that it would get if this process ended.
+pub fn take_signal(thread: u32) -> io::Result<()> {
+    wait_id(thread, libc::WSTOPPED | libc::WNOHANG).map(|_| ())
 }
 
 /// What one thread has to tell; `None` if that is nothing yet, and the call shall not wait.
 fn wait_for(thread: u32, options: i32) -> io::Result<Option<Status>> {
+    match wait_id(thread, libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | options)? {
+        Told::Nothing => Ok(None),
+        Told::Stopped(code) => Ok(Some(Status::Stopped(meaning(code)))),
+        Told::Gone => Ok(Some(Status::Gone)),
+        Told::Ended => {
+            // Only now the kernel may forget it.
+            wait_id(thread, libc::WEXITED | libc::WNOHANG)?;
+            Ok(Some(Status::Gone))
+        }
+    }
+}
+
+enum Told {
+    Nothing,
+    /// A signal, and an event above it.
+    Stopped(i32),
+    Ended,
+    /// There is no such thread any more.
+    Gone,
+}
+
+fn wait_id(thread: u32, options: i32) -> io::Result<Told> {
     loop {
-        let mut status = 0;
-        // SAFETY: the kernel writes one `int` to `status`.
-        let found = unsafe { libc::waitpid(thread.cast_signed(), &raw mut status, options) };
-        match (found, io::Error::last_os_error()) {
-            (0, _) => return Ok(None),
-            (1.., _) => return Ok(Some(meaning(status))),
+        // SAFETY: a structure of numbers, for which zeros are valid.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY: the kernel writes one `siginfo_t`.
+        let result = unsafe { libc::waitid(libc::P_PID, thread, &raw mut info, options | libc::__WALL) };
+        match (result, io::Error::last_os_error()) {
+            (0, _) => {
+                // SAFETY: for what `waitid` tells, the kernel sets this field; without news it is zero.
+                let code = unsafe { info.si_status() };
+                return Ok(match info.si_code {
+                    0 => Told::Nothing,
+                    libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED => Told::Ended,
+                    _ => Told::Stopped(code),
+                });
+            }
             (_, error) => match error.raw_os_error() {
                 Some(libc::EINTR) => {}
-                Some(libc::ECHILD) => return Ok(Some(Status::Gone)),
+                Some(libc::ECHILD) => return Ok(Told::Gone),
                 _ => return Err(error),
             },
         }
     }
 }
 
-fn meaning(status: i32) -> Status {
-    if !libc::WIFSTOPPED(status) {
-        return Status::Gone;
-    }
-    let signal = libc::WSTOPSIG(status);
-    Status::Stopped(match status >> 16 {
+fn meaning(code: i32) -> Stop {
+    let signal = code & 0xff;
+    match code >> 8 {
         0 if signal == libc::SIGTRAP | 0x80 => Stop::SystemCall,
         0 => Stop::Signal(signal),
         libc::PTRACE_EVENT_STOP if signal == libc::SIGTRAP => Stop::Interrupted,
         libc::PTRACE_EVENT_STOP => Stop::Group,
+        libc::PTRACE_EVENT_CLONE => Stop::NewThread,
         event => Stop::Event(event),
-    })
+    }
 }
 
 /// A request whose argument is a number.
@@ -136,4 +220,63 @@ fn request(request: libc::c_uint, thread: u32, argument: c_long) -> io::Result<(
 
 fn checked(result: c_long) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    /// A process that says when it is ready, and when it gets SIGUSR1.
+    fn listener() -> (std::process::Child, impl Iterator<Item = String>) {
+        let script = "trap 'echo got; exit' USR1; echo ready; while :; do sleep 0.01; done";
+        let mut child = Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().expect("sh");
+        let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+        (child, lines)
+    }
+
+    #[test]
+    fn who_ends_while_a_signal_is_on_its_way_leaves_it() {
+        let (mut child, mut lines) = listener();
+        assert_eq!(lines.next().as_deref(), Some("ready"));
+        let pid = child.id();
+        // To the kernel, a thread that ends is a tracer that ends.
+        let tracer = std::thread::spawn(move || {
+            seize(pid).expect("our own child");
+            let sent = Command::new("kill").args(["-USR1", &pid.to_string()]).status();
+            assert!(sent.is_ok_and(|status| status.success()));
+            loop {
+                match wait(pid).expect("it lives") {
+                    Status::Stopped(Stop::Signal(libc::SIGUSR1)) => break,
+                    Status::Stopped(Stop::Signal(other)) => resume(pid, Some(other)).expect("it lives"),
+                    other => panic!("{other:?}"),
+                }
+            }
+            assert_eq!(wait(pid).expect("it lives"), Status::Stopped(Stop::Signal(libc::SIGUSR1)));
+        });
+        tracer.join().expect("no panic");
+        assert_eq!(lines.next().as_deref(), Some("got"));
+        assert!(child.wait().is_ok_and(|status| status.success()));
+    }
+
+    #[test]
+    fn single_registers_are_those_of_all_registers() {
+        let (mut child, mut lines) = listener();
+        lines.next();
+        let pid = child.id();
+        seize(pid).expect("our own child");
+        interrupt(pid).expect("our own child");
+        while let Status::Stopped(Stop::Signal(signal)) = wait(pid).expect("it lives") {
+            resume(pid, Some(signal)).expect("it lives");
+        }
+        let all = registers(pid).expect("it is stopped");
+        assert_eq!(instruction_pointer(pid).ok(), Some(all.rip));
+        assert_eq!(stack_pointer(pid).ok(), Some(all.rsp));
+        set_instruction_pointer(pid, all.rip + 1).expect("it is stopped");
+        assert_eq!(registers(pid).ok().map(|now| now.rip), Some(all.rip + 1));
+        child.kill().expect("our own child");
+        while wait(pid).expect("it was ours") != Status::Gone {}
+    }
 }

@@ -60,6 +60,8 @@ const MAX_CALL_OVER_NATIVE: f64 = 1.05;
 const MIN_UPROBE_OVER_TIMED: f64 = 20.0;
 const MIN_VECADD_SPEED_UP: f64 = 1.8;
 const MAX_IPC_ERROR: f64 = 0.03;
+/// Runs of less than so many seconds are repeated more often.
+const SHORT: u64 = 5;
 const MAX_REPORT_MEMORY: u64 = 300 << 20;
 
 /// Prints a line with a verdict, and remembers it.
@@ -322,7 +324,8 @@ fn sampling(shop: &Shop, rounds: u32, seconds: u64, rates: &[u64], verdicts: &mu
     for rate in rates {
         let rate = rate.to_string();
         let (mut native, mut own, mut perf) = (f64::MAX, f64::MAX, f64::MAX);
-        for _ in 0..rounds {
+        // Short runs are the noisiest, and cost least.
+        for _ in 0..rounds * if seconds < SHORT { 3 } else { 1 } {
             native = native.min(cpu_of(&program, &count, None)?);
             let mut lancet = Command::new(&shop.lancet);
             lancet.args(["profile", "--seconds", &time, "--freq", &rate, "--format", "folded", "--pid"]);

@@ -33,6 +33,28 @@ fn instructions_of_a_call_are_exact() {
 }
 
 #[test]
+fn instructions_of_what_is_called_are_told_apart() {
+    let workshop = Workshop::new();
+    let mut busy = Busy::start(&workshop.compile("chain.c", "chain", &["-O2"]), &[]);
+    let measure =
+        |function| json(&lancet(["measure", "--pid", &busy.pid(), function, "--calls", "20", "--json"]).good());
+    let listed = |function: &str| {
+        let cfg = json(&lancet(["cfg", "--pid", &busy.pid(), function, "--json"]).good());
+        let blocks = cfg["functions"][0]["blocks"].as_array().expect("blocks").clone();
+        blocks.iter().map(|block| block["instructions"].as_array().map_or(0, Vec::len)).sum::<usize>() as f64
+    };
+    // Each of its instructions runs once in a call.
+    let middle = measure("middle");
+    assert_eq!(middle["own_instructions"].as_f64(), Some(listed("middle")), "{middle:#}");
+    assert_eq!(middle["instructions_exact"], true, "{middle:#}");
+    let (outermost, innermost) = (measure("outermost"), measure("innermost"));
+    let number = |value: &serde_json::Value| value["instructions"].as_f64().expect("all are known");
+    assert_eq!(number(&outermost), number(&middle) + listed("outermost"), "{outermost:#}");
+    assert_eq!(innermost["instructions"], innermost["own_instructions"], "{innermost:#}");
+    busy.check_alive();
+}
+
+#[test]
 fn counts_in_a_process_with_threads_lose_nothing() {
     let workshop = Workshop::new();
     let mut busy = Busy::start(&workshop.compile("volley.c", "volley", &["-O2", "-pthread"]), &[]);

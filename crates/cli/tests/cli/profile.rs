@@ -44,6 +44,20 @@ fn call_chains_without_frame_pointers() {
 }
 
 #[test]
+fn instructions_where_control_flow_is_not_known() {
+    let workshop = Workshop::new();
+    let mut busy = Busy::start(&workshop.compile("hidden.c", "hidden", &["-O2"]), &[]);
+    let profile = json(&lancet(["profile", "--pid", &busy.pid(), "--seconds", "1", "--json"]).good());
+    busy.check_alive();
+    let instructions = function(&profile, "hidden")["instructions"].as_array().expect("an array").clone();
+    assert!(!instructions.is_empty());
+    for instruction in &instructions {
+        let text = instruction["text"].as_str().unwrap_or_default();
+        assert!(["imul", "dec", "jne"].iter().any(|name| text.starts_with(name)), "{instructions:#?}");
+    }
+}
+
+#[test]
 fn a_stripped_command_and_its_children() {
     let workshop = Workshop::new();
     let chain = workshop.compile("chain.c", "chain", &["-O2", "-s"]);

@@ -184,6 +184,8 @@ fn a_process_that_sleeps_goes_on_sleeping() {
     // xor eax, eax; ret
     fs::write(&raw, [0x31, 0xc0, 0xc3]).expect("a file");
     let raw = raw.display().to_string();
+    let named = lancet(["replace", "--pid", &pid, "puts", "--with", &format!("{raw}:puts")]);
+    assert!(named.stderr.contains("raw bytes, which have no names"), "{}", named.stderr);
     lancet(["replace", "--pid", &pid, "puts", "--with", &raw]).good();
     lancet(["undo", "--pid", &pid]).good();
     std::thread::sleep(std::time::Duration::from_millis(100));

@@ -23,13 +23,21 @@ use object::{Endianness, Object, ObjectKind};
 pub use relocate::Linked;
 use relocate::{Fixup, Layout};
 
+fn names(there: &[String]) -> String {
+    match there {
+        [] => "there are none".into(),
+        [unnamed] if unnamed.is_empty() => "it is raw bytes, which have no names".into(),
+        _ => format!("there are {}", there.join(", ")),
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     #[error("{name}: {action}: {cause}")]
     Io { name: String, action: &'static str, cause: std::io::Error },
     #[error("{name}: {what}")]
     Unusable { name: String, what: String },
-    #[error("{name}: no function {symbol} in it; there are {}", .there.join(", "))]
+    #[error("{name}: no function {symbol} in it; {}", names(.there))]
     NoSymbol { name: String, symbol: String, there: Vec<String> },
     #[error("{name}: it refers to what the process does not have: {}", .symbols.join(", "))]
     Unresolved { name: String, symbols: Vec<String> },

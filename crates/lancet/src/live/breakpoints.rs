@@ -165,7 +165,7 @@ impl Live {
             }
             let what = format!("breakpoints {} {begin} {places:?}", slot.at);
             let room = self.clones_room(&[found], &plan, &what, 0)?;
-            set.patches.push(self.lead_to_clones(&[found], &plan, room, "breakpoint")?.id);
+            set.patches.push(self.lead_to_clones(&[found], 1, &plan, room, "breakpoint")?.id);
         }
         Ok(())
     }

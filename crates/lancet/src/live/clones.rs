@@ -41,10 +41,11 @@ impl Live {
         Ok(room)
     }
 
-    /// Writes the clones and leads calls to them.
+    /// Writes the clones of functions, and leads calls of the first `led` of them there.
     pub(super) fn lead_to_clones(
         &mut self,
         functions: &[Found],
+        led: usize,
         plan: &Plan,
         room: Room,
         how: &str,
@@ -54,8 +55,18 @@ impl Live {
         for chunk in &layout.patch.chunks {
             self.target.memory().write(Avma(chunk.at.0.wrapping_add(bias)), &chunk.bytes)?;
         }
-        let subject = functions.iter().map(|found| self.name(*found)).collect::<Vec<_>>().join(", ");
-        let overwrites = self.overwrites(functions[0], &layout)?;
+        let mut overwrites = self.overwrites(functions[0], &layout)?;
+        if led < functions.len() {
+            let program = &self.object(functions[0]).program;
+            let changed = |overwrite: &Overwrite| program.func_at(Svma(overwrite.at.0.wrapping_sub(bias)));
+            if overwrites.iter().any(|overwrite| changed(overwrite).is_none()) {
+                let why = "a table would have to change that others use, too".into();
+                return Err(Error::NoJump { pid: self.pid(), function: self.name(functions[0]), why });
+            }
+            let is_led = |id: FuncId| functions[..led].iter().any(|found| found.id == id);
+            overwrites.retain(|overwrite| changed(overwrite).is_some_and(is_led));
+        }
+        let subject = functions[..led].iter().map(|found| self.name(*found)).collect::<Vec<_>>().join(", ");
         let moves = self.moves(functions[0], &layout, &overwrites);
         let change = Change { command: self.command.clone(), subject, how: how.into(), overwrites, moves };
         Ok(self.target.commit(change)?)

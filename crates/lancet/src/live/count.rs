@@ -35,6 +35,11 @@ impl BlockCounts {
         counts.sum()
     }
 
+    /// Every call that began has come to its end.
+    pub fn all_left(&self, func: &Func) -> bool {
+        self.calls() == self.returns(func)
+    }
+
     /// Instructions that it executed itself.
     pub fn instructions(&self, func: &Func) -> u64 {
         self.blocks.iter().zip(&func.blocks).map(|(count, block)| count * u64::from(block.insns)).sum()
@@ -44,6 +49,8 @@ impl BlockCounts {
 /// Functions of one object, and where their counters are.
 struct Group {
     functions: Vec<Found>,
+    /// Calls of so many of them are led to the clones.
+    led: usize,
     counters: Avma,
 }
 
@@ -59,16 +66,35 @@ impl Live {
         time: Duration,
         calls: Option<u64>,
     ) -> Result<Vec<BlockCounts>, Error> {
-        for found in functions {
-            self.refuse_if_changed(*found)?;
-        }
         // Those of one object are cloned together.
         let mut groups: Vec<Group> = Vec::new();
         for object in functions.iter().map(|found| found.object) {
             if groups.iter().all(|group| group.functions[0].object != object) {
                 let functions: Vec<Found> = functions.iter().filter(|found| found.object == object).copied().collect();
-                groups.push(Group { functions, counters: Avma(0) });
+                groups.push(Group { led: functions.len(), functions, counters: Avma(0) });
             }
+        }
+        self.count_groups(groups, time, calls)
+    }
+
+    /// Counts the blocks of functions of one object while a call of the first runs them.
+    pub(super) fn count_within(
+        &mut self,
+        functions: Vec<Found>,
+        time: Duration,
+        calls: u64,
+    ) -> Result<Vec<BlockCounts>, Error> {
+        self.count_groups(vec![Group { led: 1, functions, counters: Avma(0) }], time, Some(calls))
+    }
+
+    fn count_groups(
+        &mut self,
+        mut groups: Vec<Group>,
+        time: Duration,
+        calls: Option<u64>,
+    ) -> Result<Vec<BlockCounts>, Error> {
+        for found in groups.iter().flat_map(|group| &group.functions) {
+            self.refuse_if_changed(*found)?;
         }
         let mut patches = Vec::new();
         let counted = groups
@@ -83,7 +109,7 @@ impl Live {
         let until = Instant::now() + LAST_CALLS;
         loop {
             let counts = self.read_counts(&groups)?;
-            let all_left = counts.iter().all(|count| count.calls() == count.returns(self.func(count.function)));
+            let all_left = counts.iter().all(|count| count.all_left(self.func(count.function)));
             if all_left || Instant::now() >= until {
                 return Ok(counts);
             }
@@ -96,7 +122,7 @@ impl Live {
         let room = self.clones_room(&group.functions, &plan, "counting", blocks * 8)?;
         group.counters = room.data;
         self.target.memory().write(room.data, &vec![0; blocks as usize * 8])?;
-        Ok(self.lead_to_clones(&group.functions, &plan, room, "counting")?.id)
+        Ok(self.lead_to_clones(&group.functions, group.led, &plan, room, "counting")?.id)
     }
 
     fn wait_for_counts(&self, groups: &[Group], time: Duration, calls: Option<u64>) -> Result<(), Error> {

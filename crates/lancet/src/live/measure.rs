@@ -11,7 +11,7 @@ use lancet_engine::collect::{EventName, Every};
 use lancet_isa::{Avma, Svma};
 use lancet_sys::clock;
 
-use super::{Change, Found, Live, Receipt, Room, entry, stub};
+use super::{BlockCounts, Change, Found, Live, Receipt, Room, entry, reach, stub};
 use crate::Error;
 
 /// What a function's calls came to.
@@ -20,8 +20,10 @@ pub struct Measured {
     pub function: String,
     /// Nanoseconds of each call, in order, callees included.
     pub times: Vec<f64>,
-    /// Instructions of a call on average, counted exactly.
-    pub instructions: Instructions,
+    /// Instructions of a call, counted exactly: all, with those of what it calls.
+    pub instructions: Total,
+    /// Those of the function itself. The error says why they could not be counted.
+    pub own_instructions: Total,
     /// Core cycles in a nanosecond.
     pub clock: f64,
     /// Nanoseconds below which a time means nothing: two readings of the clock that follow each other differ by less.
@@ -29,6 +31,9 @@ pub struct Measured {
     /// By the machine's own counters, where there are any.
     pub counters: Option<Counters>,
 }
+
+/// What was counted, or why nothing was.
+type Total = Result<Counted, String>;
 
 /// Samples of a function's own instructions, by the machine's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,12 +49,22 @@ impl Counters {
     }
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub enum Instructions {
-    /// Of so many calls, so many in all.
-    Counted { calls: u64, total: u64 },
-    /// Why they could not be counted.
-    Unknown(String),
+/// So many instructions in so many calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    pub calls: u64,
+    pub total: u64,
+    /// Nothing but whole calls was counted. Else there may be some that were under way, or were left by a jump.
+    pub whole: bool,
+}
+
+impl Counted {
+    pub fn per_call(self) -> Result<f64, String> {
+        match self.calls {
+            0 => Err("no call while instructions were counted".into()),
+            calls => Ok(self.total as f64 / calls as f64),
+        }
+    }
 }
 
 impl Measured {
@@ -67,11 +82,7 @@ impl Measured {
     /// Instructions per cycle by exact counts and the calibrated clock, or why that is not known. Times and counts are of
     /// different calls, so calls must be alike, or so many that their mean is known.
     pub fn ipc(&self) -> Result<f64, String> {
-        let per_call = match &self.instructions {
-            Instructions::Counted { calls, total } if *calls > 0 => *total as f64 / *calls as f64,
-            Instructions::Counted { .. } => return Err("no call while instructions were counted".into()),
-            Instructions::Unknown(why) => return Err(why.clone()),
-        };
+        let per_call = self.instructions.clone()?.per_call()?;
         let mut sorted = self.times.clone();
         sorted.sort_by(f64::total_cmp);
         let at = |part: f64| sorted.get(((sorted.len() - 1) as f64 * part) as usize).copied().unwrap_or(0.0);
@@ -114,7 +125,7 @@ impl Live {
         let times = self.time_calls(found, calls.clamp(1, MOST_CALLS), patience)?;
         let ticks_per_ns = (clock::ticks() - begin_ticks) as f64 / begin.elapsed().as_nanos().max(1) as f64;
         clocks.push(clock::cycles_per_tick());
-        let instructions = self.instructions_of_call(found, calls, patience)?;
+        let [own_instructions, instructions] = self.instructions_of_call(found, calls, patience)?;
         clocks.push(clock::cycles_per_tick());
         clocks.sort_by(f64::total_cmp);
         let function = self.name(found);
@@ -125,7 +136,8 @@ impl Live {
         let times = times.iter().map(|ticks| ticks.saturating_sub(reading) as f64 / ticks_per_ns).collect();
         let resolution = clock::step_ticks().max(reading) as f64 / ticks_per_ns;
         let counters = self.sample_counters(found)?;
-        Ok(Measured { function, times, instructions, clock: clocks[1] * ticks_per_ns, resolution, counters })
+        let clock = clocks[1] * ticks_per_ns;
+        Ok(Measured { function, times, instructions, own_instructions, clock, resolution, counters })
     }
 
     /// Samples cycles and instructions, if the machine counts them.
@@ -209,18 +221,50 @@ impl Live {
         Ok(room)
     }
 
-    fn instructions_of_call(&mut self, found: Found, calls: u64, patience: Duration) -> Result<Instructions, Error> {
-        if let Some(call) = self.func(found).calls.iter().find(|call| call.returns) {
-            let at = self.func(found).block(call.block).end();
-            let why = format!("it calls other functions (before {at}), whose instructions are not counted");
-            return Ok(Instructions::Unknown(why));
-        }
-        match self.count(&[found], patience, Some(calls)) {
-            Ok(counts) => {
-                let counts = &counts[0];
-                Ok(Instructions::Counted { calls: counts.calls(), total: counts.instructions(self.func(found)) })
+    /// Instructions of the function itself, and of all that a call runs.
+    fn instructions_of_call(&mut self, found: Found, calls: u64, patience: Duration) -> Result<[Total; 2], Error> {
+        let why = match self.counted_together(found) {
+            Ok(functions) => match self.counted(functions, calls, patience)? {
+                [Err(why), _] => why,
+                counted => return Ok(counted),
+            },
+            Err(why) => why,
+        };
+        let [own, _] = self.counted(vec![found], calls, patience)?;
+        Ok([own, Err(why)])
+    }
+
+    /// What must be counted so that all is that a call runs, or why it cannot.
+    fn counted_together(&self, found: Found) -> Result<Vec<Found>, String> {
+        let program = &self.object(found).program;
+        let ids = reach::reached(program, found.id)?;
+        let functions: Vec<Found> = ids.into_iter().map(|id| Found { object: found.object, id }).collect();
+        let unwound = functions.iter().find(|function| self.may_unwind(**function));
+        match unwound {
+            Some(function) if functions.len() > 1 => {
+                Err(format!("exceptions may pass through {}, which calls others", self.name(*function)))
             }
-            Err(Error::Layout { cause, .. }) => Ok(Instructions::Unknown(cause.to_string())),
+            _ => Ok(functions),
+        }
+    }
+
+    /// Counts in calls of the first function: its own instructions, and those of all of them.
+    fn counted(&mut self, functions: Vec<Found>, calls: u64, patience: Duration) -> Result<[Total; 2], Error> {
+        let first = functions[0];
+        // Threads that were in it already come to the clone in the middle where exceptions may pass.
+        let from_begin = !self.may_unwind(first);
+        match self.count_within(functions, patience, calls) {
+            Ok(counts) => {
+                let instructions = |count: &BlockCounts| count.instructions(self.func(count.function));
+                let whole = from_begin && counts[0].all_left(self.func(first));
+                let counted = |total| Counted { calls: counts[0].calls(), total, whole };
+                let (own, all) = (instructions(&counts[0]), counts.iter().map(instructions).sum());
+                Ok([own, all].map(|total| Ok(counted(total))))
+            }
+            Err(Error::Layout { cause, .. }) => Ok([Err(cause.to_string()), Err(cause.to_string())]),
+            Err(error @ (Error::NoJump { .. } | Error::AlreadyChanged { .. })) => {
+                Ok([Err(error.to_string()), Err(error.to_string())])
+            }
             Err(other) => Err(other),
         }
     }

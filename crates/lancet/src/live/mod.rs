@@ -21,6 +21,7 @@
 //! | `entry.rs` | a jump at a function's entry |
 //! | `sites.rs` | calls that lead elsewhere |
 //! | `measure.rs`, `stub.rs`, `timed.rs` | one function, call by call |
+//! | `reach.rs` | what a call of a function may run |
 //! | `clones.rs` | clones of functions, with something added |
 //! | `count.rs` | how often blocks run |
 //! | `breakpoints.rs`, `parked.rs` | closures that run where threads come by |
@@ -32,8 +33,11 @@ mod breakpoints;
 mod clones;
 mod count;
 mod entry;
+#[cfg(test)]
+mod listing;
 mod measure;
 mod parked;
+mod reach;
 mod relied;
 mod samples;
 mod sites;
@@ -51,7 +55,7 @@ use lancet_engine::load::Module;
 use lancet_engine::program::{Func, FuncId, Program};
 pub use lancet_engine::sink::live::{Change, Entry, Overwrite, Receipt, Region, Room, State, Target, status};
 use lancet_isa::{Avma, Svma};
-pub use measure::{Counters, Instructions, Measured};
+pub use measure::{Counted, Counters, Measured};
 
 use crate::{Error, Object, Subject, lookup, names};
 

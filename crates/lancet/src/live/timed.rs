@@ -53,28 +53,18 @@ impl Live {
         plan.edit(found.id).call(Point::Entry(0), begin);
         exits.into_iter().for_each(|exit| plan.edit(found.id).call(Point::Exit(exit), end));
         let room = self.clones_room(&[found], &plan, &format!("timing {data}"), 0)?;
-        self.lead_to_clones(&[found], &plan, room, "timing")
+        self.lead_to_clones(&[found], 1, &plan, room, "timing")
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use lancet_isa::{Svma, Syntax, for_elf_machine};
+    use super::ROUTINE;
+    use crate::live::listing;
 
     #[test]
     fn the_routine_decodes_and_jumps_to_instructions() {
-        let isa = for_elf_machine(62).expect("x86-64");
-        let mut lines = Vec::new();
-        isa.listing(&ROUTINE, Svma(0), Syntax::Vendor, &|_| None, &mut |line| {
-            lines.push((line.at.0, line.text.to_owned()));
-        });
-        assert!(lines.iter().all(|(_, text)| !text.contains("bad")), "{lines:#?}");
-        for (_, text) in lines.iter().filter(|(_, text)| text.starts_with('j')) {
-            let to =
-                text.rsplit([' ', 'x']).next().and_then(|to| u64::from_str_radix(to.trim_end_matches('h'), 16).ok());
-            assert!(lines.iter().any(|(at, _)| Some(*at) == to), "{text}: {lines:#?}");
-        }
+        let lines = listing::of_routine(&ROUTINE);
         assert_eq!(lines.iter().filter(|(_, text)| text.starts_with("ret")).count(), 2);
     }
 }

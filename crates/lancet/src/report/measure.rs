@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::text::{Table, Text, cell, count, left, plain, right, styled};
-use crate::live::{BlockCounts, Counters, Instructions, Live, Measured};
+use crate::live::{BlockCounts, Counters, Live, Measured};
 
 #[derive(Clone, Debug, Serialize)]
 pub struct MeasureReport {
@@ -17,9 +17,14 @@ pub struct MeasureReport {
     pub nanoseconds: Distribution,
     /// Calls that took much longer than others.
     pub outliers: Vec<Outlier>,
-    /// Of a call, counted exactly over other calls; `null` if they could not be counted.
+    /// Of a call, with those of what it calls, counted over other calls; `null` if they could not be counted.
     pub instructions: Option<f64>,
     pub instructions_unknown: Option<String>,
+    /// Of a call, those of the function itself.
+    pub own_instructions: Option<f64>,
+    pub own_instructions_unknown: Option<String>,
+    /// Whether only whole calls were counted, so that the numbers are exact.
+    pub instructions_exact: bool,
     /// Core cycles of a typical call.
     pub cycles: Option<f64>,
     pub ipc: Option<f64>,
@@ -74,10 +79,8 @@ pub fn measure(pid: u32, measured: &Measured) -> MeasureReport {
         .collect();
     outliers.sort_by(|a, b| b.nanoseconds.total_cmp(&a.nanoseconds));
     outliers.truncate(MOST_OUTLIERS);
-    let (instructions, unknown) = match &measured.instructions {
-        Instructions::Counted { calls, total } => ((*calls > 0).then(|| *total as f64 / *calls as f64), None),
-        Instructions::Unknown(why) => (None, Some(why.clone())),
-    };
+    let [all, own] = [&measured.instructions, &measured.own_instructions]
+        .map(|counted| counted.clone().and_then(|counted| counted.per_call()));
     let by_counters = measured.counters.and_then(Counters::ipc);
     let calibrated = measured.ipc();
     MeasureReport {
@@ -86,8 +89,11 @@ pub fn measure(pid: u32, measured: &Measured) -> MeasureReport {
         calls: measured.times.len(),
         nanoseconds,
         outliers,
-        instructions,
-        instructions_unknown: unknown,
+        instructions: all.as_ref().ok().copied(),
+        instructions_unknown: all.err(),
+        own_instructions: own.as_ref().ok().copied(),
+        own_instructions_unknown: own.err(),
+        instructions_exact: measured.own_instructions.as_ref().is_ok_and(|counted| counted.whole),
         cycles: measured.cycles(),
         ipc: by_counters.or(calibrated.as_ref().ok().copied()),
         ipc_by: if by_counters.is_some() { "pmu" } else { "calibrated" },
@@ -118,11 +124,7 @@ impl MeasureReport {
         table.row(row("nanoseconds", 1.0));
         table.row(row("cycles", self.clock));
         table.write(out, text)?;
-        match (self.instructions, &self.instructions_unknown) {
-            (Some(instructions), _) => writeln!(out, "instructions      {instructions:.1} of a call, exact")?,
-            (None, Some(why)) => writeln!(out, "instructions      not counted: {why}")?,
-            (None, None) => writeln!(out, "instructions      no call while they were counted")?,
-        }
+        self.write_instructions(out)?;
         if let Some(ipc) = self.ipc {
             writeln!(out, "{:<18}{ipc:.3}, at {:.2} GHz", format!("ipc ({})", self.ipc_by), self.clock)?;
         }
@@ -132,6 +134,29 @@ impl MeasureReport {
         for outlier in &self.outliers {
             let line = format!("call {} took {:.1} ns", outlier.call, outlier.nanoseconds);
             writeln!(out, "{}", styled(line, palette.doubt))?;
+        }
+        Ok(())
+    }
+}
+
+impl MeasureReport {
+    fn write_instructions(&self, out: &mut dyn Write) -> io::Result<()> {
+        let doubt = match self.instructions_exact {
+            true => "exact",
+            false => "about: calls under way are among them, or calls that did not return",
+        };
+        match (self.instructions, self.own_instructions) {
+            (Some(all), Some(own)) if all > own => {
+                writeln!(out, "instructions      {all:.1} of a call, {doubt}")?;
+                writeln!(out, "                  {own:.1} its own")?;
+            }
+            (Some(all), _) => writeln!(out, "instructions      {all:.1} of a call, {doubt}")?,
+            (None, Some(own)) => writeln!(out, "instructions      {own:.1} of a call, its own, {doubt}")?,
+            (None, None) => {}
+        }
+        if let Some(why) = self.own_instructions_unknown.as_ref().or(self.instructions_unknown.as_ref()) {
+            let what = if self.own_instructions.is_some() { "those of what it calls: " } else { "" };
+            writeln!(out, "                  {what}not counted: {why}")?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use lancet_engine::collect::Recording;
-use lancet_isa::{Svma, Syntax};
+use lancet_isa::{Svma, Syntax, decode_one};
 use serde::{Deserialize, Serialize};
 
 use super::text::{Table, Text, cell, count, left, plain, right, styled};
@@ -165,12 +165,12 @@ fn function_share(function: &HotFunction, profile: &Profile, programs: &Programs
     }
 }
 
+/// The instruction at an address where a processor was, as text. One begins there, also where control flow is not known.
 fn text_at(object: &Object, func: lancet_engine::program::FuncId, at: Svma) -> String {
+    let image = object.program.image();
+    let insn = image.bytes_from(at).and_then(|code| decode_one(image.isa(), code, at).ok());
     let func = object.program.func(func);
-    let Some(block) = func.block_at(at) else { return String::new() };
-    let insns = object.program.insns(func.block(block));
-    let insn = insns.iter().find(|insn| insn.at == at);
-    insn.map_or(String::new(), |insn| disasm::text_of(&object.program, func, insn, Syntax::Gnu))
+    insn.map_or(String::new(), |insn| disasm::text_of(&object.program, func, &insn, Syntax::Gnu))
 }
 
 /// How many functions are shown in text, and of how many also the instructions.

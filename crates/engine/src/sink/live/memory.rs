@@ -26,6 +26,10 @@ impl Memory {
         Ok(Memory { pid, file })
     }
 
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
     pub fn read(&self, at: Avma, len: u64) -> Result<Vec<u8>, LiveError> {
         let mut bytes = vec![0; len as usize];
         self.file.read_exact_at(&mut bytes, at.0).map_err(|cause| self.failed("cannot read", at, cause))?;

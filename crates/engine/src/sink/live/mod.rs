@@ -18,9 +18,11 @@
 
 mod call;
 mod error;
+mod interrupted;
 mod journal;
 mod memory;
 mod room;
+mod spans;
 mod threads;
 mod traps;
 
@@ -35,8 +37,10 @@ pub use memory::Memory;
 pub use threads::{Stopped, StoppedThread};
 pub use traps::{Next, Observer, TRAP, TrapPoint};
 
+use crate::image::maps::Mapping;
 use crate::image::{Process, start_time};
 use journal::{Journal, Placed};
+use spans::Spans;
 
 /// A process that can be changed.
 pub struct Target {
@@ -190,12 +194,12 @@ impl Target {
         let mut shut: Vec<Range<u64>> = shut.collect();
         shut.sort_by_key(|range| range.start);
         let Change { command, subject, how, moves, .. } = change;
-        self.check(&writes, |write| &write.old)?;
+        Spans::new(&writes, false, |_| false).check(&self.memory)?;
         self.journal.content.next_id += 1;
         let state = State::Writing;
         self.journal.content.patches.push(Entry { id, state, command, subject, how, time, writes: writes.clone() });
         self.journal.save()?;
-        match self.write_all(&writes, |write| (&write.old, &write.new), &shut, &moves) {
+        match self.write_all(&writes, false, &shut, &moves) {
             Ok((pause, threads, moved)) => {
                 if let Some(entry) = self.journal.content.patches.last_mut() {
                     entry.state = State::Applied;
@@ -238,7 +242,7 @@ impl Target {
                 let mut shut: Vec<Range<u64>> = ways.iter().map(|(at, _)| *at..at + 1).collect();
                 shut.sort_by_key(|range| range.start);
                 let moves: Vec<(Avma, Avma)> = ways.iter().map(|(at, to)| (Avma(*at), Avma(*to))).collect();
-                self.write_all(&writes, |write| (&write.new, &write.old), &shut, &moves)?
+                self.write_all(&writes, true, &shut, &moves)?
             }
         };
         self.journal.content.patches.remove(index);
@@ -246,83 +250,64 @@ impl Target {
         Ok(Receipt { id, pause, threads, moved })
     }
 
-    fn check(&self, writes: &[Written], expected: impl Fn(&Written) -> &Vec<u8>) -> Result<(), LiveError> {
-        for write in writes {
-            let found = self.memory.read(Avma(write.at), write.old.len() as u64)?;
-            if found != *expected(write) {
-                return Err(changed(self.pid, write, &found, expected(write)));
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes all, with all threads stopped and none in a place that is shut; some are moved away.
+    /// Writes all, with all threads stopped and none in a place that is shut; some are moved away. `back` writes the old
+    /// bytes.
     fn write_all(
         &self,
         writes: &[Written],
-        bytes: impl Fn(&Written) -> (&Vec<u8>, &Vec<u8>),
+        back: bool,
         shut: &[Range<u64>],
         moves: &[(Avma, Avma)],
     ) -> Result<(Duration, usize, usize), LiveError> {
         let mut inside = Avma(0);
         for _ in 0..MOST_TRIES {
             // What can be found out before anybody is stopped is.
-            let mapped = if shut.is_empty() { Vec::new() } else { room::mapped(self.pid)? };
+            let mapped = room::mappings(self.pid)?;
+            let is_code = |at| mapped.iter().any(|mapping| mapping.executable && mapping.range.contains(&Avma(at)));
+            let spans = Spans::new(writes, back, is_code);
             let mut stopped = Stopped::all(self.pid)?;
-            let mut to_move = Vec::new();
-            let mut stuck = None;
-            for (index, thread) in stopped.threads().iter().enumerate().filter(|(_, thread)| is_in(shut, thread.ip().0))
-            {
-                match moves.iter().find(|(from, _)| *from == thread.ip()) {
-                    Some((_, to)) => to_move.push((index, *to)),
-                    None => stuck = Some(thread.ip()),
+            let to_move = match self.to_move(stopped.threads(), shut, moves, &mapped) {
+                Ok(to_move) => to_move,
+                Err(ip) => {
+                    inside = ip;
+                    stopped.release();
+                    std::thread::sleep(Duration::from_micros(50));
+                    continue;
                 }
+            };
+            let ready = spans.check(&self.memory)?;
+            for (index, to) in &to_move {
+                stopped.move_to(*index, *to)?;
             }
-            if let Some(ip) = stuck.or_else(|| self.comes_back(stopped.threads(), shut, &mapped)) {
-                inside = ip;
-                stopped.release();
-                std::thread::sleep(Duration::from_micros(50));
-                continue;
-            }
-            let (threads, moved) = (stopped.threads().len(), to_move.len());
-            self.check(writes, |write| bytes(write).0)?;
-            for (index, to) in to_move {
-                stopped.move_to(index, to)?;
-            }
-            for write in writes {
-                self.memory.write(Avma(write.at), bytes(write).1)?;
-            }
-            return Ok((stopped.release(), threads, moved));
+            ready.write(&self.memory)?;
+            let threads = stopped.threads().len();
+            return Ok((stopped.release(), threads, to_move.len()));
         }
         Err(LiveError::Busy { pid: self.pid, at: inside })
     }
-}
 
-/// So much of a stack is searched.
-const STACK: usize = 32 << 10;
-/// The kernel saves of a thread for a signal's handler, in a row: where it was, its flags, and its segments, code first.
-const USER_CODE_SEGMENT: u16 = 0x33;
-
-impl Target {
-    /// An address inside bytes that will change, to which a thread will return from the handler of a signal that came
-    /// there. (No call returns there.) Whatever looks like what the kernel saves for that counts.
-    fn comes_back(&self, threads: &[StoppedThread], shut: &[Range<u64>], mapped: &[Range<u64>]) -> Option<Avma> {
+    /// Threads in places that are shut, by their index, and where they shall go on; or where one is that cannot be moved.
+    fn to_move(
+        &self,
+        threads: &[StoppedThread],
+        shut: &[Range<u64>],
+        moves: &[(Avma, Avma)],
+        mapped: &[Mapping],
+    ) -> Result<Vec<(usize, Avma)>, Avma> {
+        let mut to_move = Vec::new();
         if shut.is_empty() {
-            return None;
+            // No instruction begins inside of what is written, so nobody can be there.
+            return Ok(to_move);
         }
-        let mut room = vec![0; STACK];
-        threads.iter().find_map(|thread| {
-            let top = thread.registers.rsp;
-            // Beyond the end of a stack is that of another thread.
-            let end = mapped.iter().find(|range| range.contains(&top)).map_or(u64::MAX, |range| range.end);
-            let len = usize::try_from(end - top).map_or(STACK, |len| len.min(STACK));
-            let stack = self.memory.read_some(Avma(top), &mut room[..len]);
-            stack.as_chunks::<8>().0.windows(3).find_map(|words| {
-                let [at, _flags, segments] = words else { return None };
-                let (at, code) = (u64::from_le_bytes(*at), u16::from_le_bytes([segments[0], segments[1]]));
-                (code == USER_CODE_SEGMENT && is_in(shut, at)).then_some(Avma(at))
-            })
-        })
+        for (index, thread) in threads.iter().enumerate() {
+            let Some(ip) = thread.ip().filter(|ip| is_in(shut, ip.0)) else { continue };
+            let (_, to) = moves.iter().find(|(from, _)| *from == ip).ok_or(ip)?;
+            to_move.push((index, *to));
+        }
+        match interrupted::comes_back(&self.memory, threads, mapped, |at| is_in(shut, at)) {
+            Some(ip) => Err(ip),
+            None => Ok(to_move),
+        }
     }
 }
 

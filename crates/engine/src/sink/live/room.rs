@@ -161,7 +161,8 @@ fn refuse_seccomp(pid: u32) -> Result<(), LiveError> {
 fn wait_until_unused(pid: u32, scratch: Avma) -> Result<(), LiveError> {
     for _ in 0..MOST_TRIES {
         let stopped = Stopped::all(pid)?;
-        let is_inside = |thread: &StoppedThread| thread.ip() >= scratch && thread.ip() < scratch + SCRATCH_BYTES;
+        let is_inside =
+            |thread: &StoppedThread| thread.ip().is_some_and(|ip| ip >= scratch && ip < scratch + SCRATCH_BYTES);
         let is_used = stopped.threads().iter().any(is_inside);
         stopped.release();
         if !is_used {
@@ -180,10 +181,13 @@ pub(super) fn check(pid: u32, what: &str, result: i64) -> Result<(), LiveError> 
     Ok(())
 }
 
-pub(super) fn mapped(pid: u32) -> Result<Vec<Range<u64>>, LiveError> {
+pub(super) fn mappings(pid: u32) -> Result<Vec<maps::Mapping>, LiveError> {
     let text = fs::read(format!("/proc/{pid}/maps")).map_err(|_| LiveError::Ended { pid })?;
-    let list = maps::parse(&String::from_utf8_lossy(&text));
-    Ok(list.into_iter().map(|mapping| mapping.range.start.0..mapping.range.end.0).collect())
+    Ok(maps::parse(&String::from_utf8_lossy(&text)))
+}
+
+fn mapped(pid: u32) -> Result<Vec<Range<u64>>, LiveError> {
+    Ok(mappings(pid)?.into_iter().map(|mapping| mapping.range.start.0..mapping.range.end.0).collect())
 }
 
 /// The start of a free range near an address: the nearest below, else the farthest above.

@@ -11,24 +11,28 @@ use std::time::{Duration, Instant};
 
 use lancet_isa::Avma;
 use lancet_sys::priority::Urgent;
-use lancet_sys::ptrace::{self, Registers, Status, Stop};
+use lancet_sys::ptrace::{self, Status, Stop};
 
 use super::LiveError;
 
 const NO_SUCH_PROCESS: i32 = 3;
 const NOT_PERMITTED: i32 = 1;
 
-/// One stopped thread.
+/// One stopped thread. What is in its registers is asked only if it matters: everybody waits.
 #[derive(Clone, Copy)]
 pub struct StoppedThread {
     pub tid: u32,
-    pub registers: Registers,
     signal: Option<i32>,
 }
 
 impl StoppedThread {
-    pub fn ip(&self) -> Avma {
-        Avma(self.registers.rip)
+    /// Where it goes on; nowhere if it was killed meanwhile.
+    pub fn ip(&self) -> Option<Avma> {
+        ptrace::instruction_pointer(self.tid).ok().map(Avma)
+    }
+
+    pub fn stack_pointer(&self) -> Option<u64> {
+        ptrace::stack_pointer(self.tid).ok()
     }
 
     /// The signal that it was about to get.
@@ -62,10 +66,17 @@ impl Stopped {
                     waiting.push(tid);
                 }
             }
+            stopped.threads.reserve(waiting.len());
             if stopped.threads.is_empty() {
                 stopped.since = Instant::now();
             }
-            waiting.retain(|tid| ptrace::interrupt(*tid).is_ok());
+            waiting.retain(|tid| {
+                let stops = ptrace::interrupt(*tid).is_ok();
+                if !stops {
+                    reap(pid, &[*tid]);
+                }
+                stops
+            });
             for tid in waiting {
                 stopped.wait(tid)?;
             }
@@ -86,12 +97,7 @@ impl Stopped {
             Status::Stopped(Stop::Signal(signal)) => Some(signal),
             Status::Stopped(_) => None,
         };
-        match ptrace::registers(tid) {
-            Ok(registers) => self.threads.push(StoppedThread { tid, registers, signal }),
-            // Killed while it was stopped.
-            Err(error) if error.raw_os_error() == Some(NO_SUCH_PROCESS) => {}
-            Err(error) => return Err(self.failed("cannot read registers")(error)),
-        }
+        self.threads.push(StoppedThread { tid, signal });
         Ok(())
     }
 
@@ -101,10 +107,7 @@ impl Stopped {
 
     /// Lets a thread go on elsewhere. Takes effect at once.
     pub fn move_to(&mut self, index: usize, to: Avma) -> Result<(), LiveError> {
-        let thread = &mut self.threads[index];
-        thread.registers.rip = to.0;
-        let (tid, registers) = (thread.tid, thread.registers);
-        ptrace::set_registers(tid, &registers).map_err(self.failed("cannot move a thread"))
+        ptrace::set_instruction_pointer(self.threads[index].tid, to.0).map_err(self.failed("cannot move a thread"))
     }
 
     /// Lets all run on; how long they stood.
@@ -114,10 +117,9 @@ impl Stopped {
     }
 
     fn detach(&mut self) {
-        for thread in self.threads.drain(..) {
-            // One that was killed meanwhile cannot be let go.
-            let _ = ptrace::detach(thread.tid, thread.signal);
-        }
+        let killed = self.threads.drain(..).filter(|thread| ptrace::detach(thread.tid, thread.signal).is_err());
+        let killed: Vec<u32> = killed.map(|thread| thread.tid).collect();
+        reap(self.pid, &killed);
     }
 
     fn failed(&self, what: &'static str) -> impl Fn(io::Error) -> LiveError + use<> {
@@ -148,6 +150,17 @@ pub(super) fn seized(pid: u32, tid: u32, result: io::Result<()>) -> Result<bool,
             Some(NOT_PERMITTED) => Err(LiveError::Refused { pid, why: crate::image::why_not_attached(pid) }),
             _ => Err(LiveError::System { pid, what: "cannot take control of it".into(), cause: error }),
         },
+    }
+}
+
+/// Hears that threads under control have ended, which cannot be let go: as long as nobody does, their process cannot end.
+pub(super) fn reap(pid: u32, tids: &[u32]) {
+    for tid in tids.iter().filter(|tid| **tid != pid) {
+        let _ = ptrace::wait(*tid);
+    }
+    // The main thread comes last, and not before those that Lancet does not know of.
+    if tids.contains(&pid) {
+        let _ = ptrace::poll(pid);
     }
 }
 

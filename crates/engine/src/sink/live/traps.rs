@@ -8,6 +8,9 @@
 //! A trap that nobody answers would kill the process, so before the first one is written the process gets a handler for
 //! its signal, which leads the thread to the copy. Lancet may be killed at any moment, threads may start before Lancet
 //! knows of them, and children inherit everything: all run on. No instruction is ever run by single steps.
+//!
+//! A stopped thread still has its signal, in case that Lancet is killed before it answers. So the thread is first led to
+//! the copy, where the handler leaves it; only then may its signal be taken, and only then may it go elsewhere.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +18,7 @@ use lancet_isa::Avma;
 use lancet_sys::ptrace::{self, Registers, Status, Stop};
 
 use super::call::Call;
-use super::threads::{Stopped, seized, threads_of};
+use super::threads::{Stopped, reap, seized, threads_of};
 use super::{LiveError, Target, room};
 
 /// An instruction that is a trap, and its copy elsewhere, which goes on behind it.
@@ -60,8 +63,11 @@ fn guard(at: Avma, points: &[TrapPoint]) -> Vec<u8> {
         code.extend(word.to_le_bytes());
     }
     for point in points {
-        code.extend((point.at.0 + 1).to_le_bytes());
-        code.extend(point.copy.0.to_le_bytes());
+        // The second is for threads that were led there already.
+        for from in [point.at.0 + 1, point.copy.0] {
+            code.extend(from.to_le_bytes());
+            code.extend(point.copy.0.to_le_bytes());
+        }
     }
     code.extend([0; 8]);
     code
@@ -142,7 +148,6 @@ impl Target {
                 Step::Nothing => std::thread::sleep(NAP),
                 Step::Looked(Next::Stop) => break,
                 Step::Looked(Next::Continue) => keen_until = Instant::now() + KEEN,
-                Step::NewThread => watch.add_threads()?,
             }
         }
         Ok(watch.looks)
@@ -158,7 +163,6 @@ fn has_handler(pid: u32) -> Result<bool, LiveError> {
 
 enum Step {
     Nothing,
-    NewThread,
     Looked(Next),
 }
 
@@ -177,8 +181,9 @@ impl Watch<'_> {
             let new: Vec<u32> = threads_of(self.pid)?.into_iter().filter(|tid| !self.threads.contains(tid)).collect();
             let before = self.threads.len();
             for tid in new {
+                let result = ptrace::seize_with_new_threads(tid);
                 // One that a watched thread has made is under control already.
-                if is_ours(self.pid, tid) || seized(self.pid, tid, ptrace::seize_with_new_threads(tid))? {
+                if (result.is_err() && is_ours(self.pid, tid)) || seized(self.pid, tid, result)? {
                     self.threads.push(tid);
                 }
             }
@@ -196,7 +201,7 @@ impl Watch<'_> {
                 None => {}
                 Some(Status::Gone) => {
                     self.threads.remove(index);
-                    return Ok(Step::NewThread);
+                    return Ok(Step::Nothing);
                 }
                 Some(Status::Stopped(stop)) => return self.answer(tid, stop, observer),
             }
@@ -211,18 +216,17 @@ impl Watch<'_> {
             Stop::Group => {
                 return ptrace::listen(tid).or_else(ended).map(|()| step).map_err(self.failed("cannot wait"));
             }
-            Stop::Event(_) => step = Step::NewThread,
-            Stop::Interrupted | Stop::SystemCall => {}
+            Stop::NewThread => self.add_made_by(tid),
+            Stop::Event(_) | Stop::Interrupted | Stop::SystemCall => {}
             Stop::Signal(TRAP_SIGNAL) => match self.point_of(tid) {
                 Some((point, mut registers)) => {
                     registers.rip = self.points[point].at.0;
                     let old = registers;
                     step = Step::Looked(observer.trapped(point, tid, &mut registers));
                     self.looks += 1;
-                    if registers.rip == old.rip {
-                        registers.rip = self.points[point].copy.0;
-                    }
-                    ptrace::set_registers(tid, &registers).or_else(ended).map_err(self.failed("cannot go on"))?;
+                    lead_on(tid, &old, registers, self.points[point].copy)
+                        .or_else(ended)
+                        .map_err(self.failed("cannot go on"))?;
                 }
                 None => signal = Some(TRAP_SIGNAL),
             },
@@ -230,6 +234,14 @@ impl Watch<'_> {
         }
         ptrace::resume(tid, signal).or_else(ended).map_err(self.failed("cannot let a thread run on"))?;
         Ok(step)
+    }
+
+    /// Takes note of a thread that one has just made. It is under control, and stopped until somebody lets it run.
+    fn add_made_by(&mut self, tid: u32) {
+        let made = ptrace::event_message(tid).ok().and_then(|made| u32::try_from(made).ok());
+        if let Some(made) = made.filter(|made| !self.threads.contains(made)) {
+            self.threads.push(made);
+        }
     }
 
     /// Which trap a thread has run into.
@@ -245,12 +257,22 @@ impl Watch<'_> {
     }
 }
 
+/// Gives a thread new registers. Unless they lead elsewhere, it goes on at the copy.
+fn lead_on(tid: u32, old: &Registers, new: Registers, copy: Avma) -> std::io::Result<()> {
+    ptrace::set_registers(tid, &Registers { rip: copy.0, ..new })?;
+    if new.rip != old.rip {
+        ptrace::take_signal(tid)?;
+        ptrace::set_instruction_pointer(tid, new.rip)?;
+    }
+    Ok(())
+}
+
 /// Lancet has control of a thread.
 fn is_ours(pid: u32, tid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).unwrap_or_default();
     let tracer =
         status.lines().find_map(|line| line.strip_prefix("TracerPid:")).and_then(|pid| pid.trim().parse().ok());
-    tracer == Some(std::process::id())
+    tracer == Some(ptrace::own_number())
 }
 
 /// A thread that was killed while it was stopped cannot be asked for anything.
@@ -261,15 +283,25 @@ fn ended(error: std::io::Error) -> Result<(), std::io::Error> {
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
-        for tid in self.threads.drain(..) {
+        let mut killed = Vec::new();
+        while let Some(tid) = self.threads.pop() {
             // Traps that are under way are answered by the process's own handler.
-            if ptrace::interrupt(tid).is_ok()
-                && let Ok(Status::Stopped(stop)) = ptrace::wait(tid)
-            {
-                let signal = if let Stop::Signal(signal) = stop { Some(signal) } else { None };
-                let _ = ptrace::detach(tid, signal);
+            let let_go = match ptrace::interrupt(tid).and_then(|()| ptrace::wait(tid)) {
+                Ok(Status::Stopped(Stop::Signal(signal))) => ptrace::detach(tid, Some(signal)),
+                Ok(Status::Stopped(stop)) => {
+                    if stop == Stop::NewThread {
+                        self.add_made_by(tid);
+                    }
+                    ptrace::detach(tid, None)
+                }
+                Ok(Status::Gone) => Ok(()),
+                Err(error) => Err(error),
+            };
+            if let_go.is_err() {
+                killed.push(tid);
             }
         }
+        reap(self.pid, &killed);
     }
 }
 
@@ -292,6 +324,7 @@ mod tests {
         assert!(lines.iter().any(|(at, _)| *at == 0x1000 + RESTORER));
         let table = ACTION as usize + 32;
         assert!(lines[1].1.contains(&format!("{:x}", 0x1000 + table)), "{lines:#?}");
-        assert_eq!(bytes[table..table + 16], [[0x11, 0, 0, 0, 0, 0, 0, 0], [0x20, 0, 0, 0, 0, 0, 0, 0]].concat());
+        let words = [0x11_u64, 0x20, 0x20, 0x20, 0].map(u64::to_le_bytes).concat();
+        assert_eq!(bytes[table..], words);
     }
 }
