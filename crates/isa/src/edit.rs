@@ -80,8 +80,8 @@ pub enum Counter {
 /// What a gate looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GateKind {
-    /// A thread that has no shard of its own.
-    pub threads: bool,
+    /// A thread that has no shard of its own: where in the window shards are.
+    pub threads: Option<u32>,
     /// A call by the kernel, of a signal's handler.
     pub signals: bool,
 }
@@ -162,6 +162,9 @@ pub trait Edit: Send + Sync {
     /// To stand behind a call that may have returned in a new process: if it did, calls the run-time code for that,
     /// whose address the field wants.
     fn check_fork(&self, out: &mut Vec<u8>) -> Field;
+
+    /// May the system call at the end of `code`, which is the start of its block, go on in a new thread or process?
+    fn may_fork(&self, code: &[u8]) -> bool;
 
     /// Calls a routine that changes no register but those of [`Edit::kept_around_calls`]; all are afterwards as they were.
     /// Arguments beyond what registers can hold are left out.

@@ -27,7 +27,7 @@ pub mod unwind;
 
 use lancet_isa::Svma;
 use lancet_isa::edit::{Edit, EncodeError, GateDest, GateKind, OutOfReach, Reach};
-use lancet_isa::runtime::{SignalCode, StartUp};
+use lancet_isa::runtime::{self, SignalCode, StartUp};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -100,7 +100,31 @@ pub enum Sharing {
     /// All threads have the same counters, and increment them in one step.
     Atomic,
     /// Every thread has its own counters.
-    PerThread,
+    PerThread(Slot),
+}
+
+/// Where threads have their counters of an object, among those of all objects of a process.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Slot {
+    /// No other object of the process has this number.
+    pub index: u32,
+    /// Bytes of others in front of it.
+    pub at: u32,
+    /// It must not need more bytes.
+    pub len: u32,
+    /// Where the slots of all objects end that are known.
+    pub end: u32,
+}
+
+impl Slot {
+    /// How many objects can have slots.
+    pub const MOST: u32 = runtime::MOST_OBJECTS;
+    /// The most bytes of all slots.
+    pub const ROOM: u32 = runtime::WINDOW_LEN - runtime::WINDOW_HEAD;
+    /// Libraries leave so much room in front of their slots.
+    pub const FOR_PROGRAM: u32 = 32 << 20;
+    /// What every program has: it need not know its libraries, nor they it.
+    pub const PROGRAM: Slot = Slot { index: 0, at: 0, len: Slot::ROOM, end: 0 };
 }
 
 /// How counters are kept in a file: see [`lancet_isa::runtime`].
@@ -147,14 +171,13 @@ pub fn lay_out(
         layout.patch.chunks.push(made.data);
         layout.patch.start_up = Some(made.start_up);
         (counters, forked) = (made.counters, made.forked);
-        let kind = GateKind { threads: keep.sharing == Sharing::PerThread, signals: made.signals.is_some() };
+        let kind = GateKind { threads: made.thread_shard, signals: made.signals.is_some() };
         let made_gates = Gates { kind, state: made.state, new_thread: made.new_thread, signals: made.signals };
-        gates = (kind.threads || kind.signals).then_some(made_gates);
+        gates = (kind.threads.is_some() || kind.signals).then_some(made_gates);
         code = CodeChunk { at: made.code_at, bytes: made.code, edit };
     }
     let payload = plan.payload().map(|module| Payload::reserve(module, &mut code));
-    let has_threads = gates.as_ref().is_some_and(|gates| gates.kind.threads);
-    let sees_system_calls = has_threads && program.image().interpreter().is_none();
+    let sees_system_calls = gates.as_ref().is_some_and(|gates| gates.kind.threads.is_some());
     let around = Around {
         program,
         edit,
