@@ -388,15 +388,16 @@ impl Writer {
         self.complain()?;
         self.asm.mov(qword_ptr(rbx + has_failed), 1)?;
         self.asm.set_label(&mut uncounted)?;
-        if let Shard::PerThread(place) = self.places.shard {
-            self.count_for_nobody(place)?;
-            self.asm.jmp(out)?;
-        }
-        // Not where the thread comes from that started this one.
-        self.asm.set_label(&mut no_area)?;
-        self.asm.xor(esi, esi)?;
-        if let Shard::PerThread(_) = self.places.shard {
-            self.set_base()?;
+        match self.places.shard {
+            Shard::At(_) => self.asm.nop()?,
+            Shard::PerThread(place) => {
+                self.count_for_nobody(place)?;
+                self.asm.jmp(out)?;
+                // Not where the thread comes from that started this one.
+                self.asm.set_label(&mut no_area)?;
+                self.asm.xor(esi, esi)?;
+                self.set_base()?;
+            }
         }
         self.asm.set_label(&mut out)?;
         let mut no_file = self.asm.create_label();
