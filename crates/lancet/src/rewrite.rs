@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lancet_engine::image::{Image, Kind};
-pub use lancet_engine::layout::{Sharing, Slot};
 use lancet_engine::layout::{self, Arrivals, Frame, Keep, Layout, Survey};
+pub use lancet_engine::layout::{Sharing, Slot};
 use lancet_engine::plan::{CounterId, Plan};
 use lancet_engine::program::{FuncId, Program};
 use lancet_engine::sink::elf_writer::{self, Hook};

@@ -8,7 +8,6 @@
 #ifdef LOAD
 #include <dlfcn.h>
 static unsigned (*crowd_each)(unsigned, unsigned (*)(unsigned));
-static unsigned (*crowd_interpret)(const unsigned char *, unsigned);
 static pid_t (*crowd_fork)(void);
 #else
 extern unsigned crowd_each(unsigned, unsigned (*)(unsigned)), crowd_interpret(const unsigned char *, unsigned);
@@ -16,13 +15,20 @@ extern pid_t crowd_fork(void);
 #endif
 
 enum { THREADS = 8, CALLS = 200, EACH = 500, CHILDREN = 2 };
-static const unsigned char code[] = {0, 1, 0, 2, 0, 1, 1, 3, 4};
+#ifdef LOAD
+static unsigned interpret(void) { return 0; }
+#else
+static unsigned interpret(void) {
+  static const unsigned char code[] = {0, 1, 0, 2, 0, 1, 1, 3, 4};
+  return crowd_interpret(code, EACH);
+}
+#endif
 
 static unsigned callback(unsigned x) { return x ^ 1; }
 
 static unsigned work(void) {
   unsigned sum = 0;
-  for (int i = 0; i < CALLS; i++) sum += crowd_each(EACH, callback) + crowd_interpret(code, EACH);
+  for (int i = 0; i < CALLS; i++) sum += crowd_each(EACH, callback) + interpret();
   return sum;
 }
 
@@ -44,7 +50,6 @@ int main(int argc, char **argv) {
     void *library = dlopen(argc > 1 ? argv[1] : "./crowd_library.so", RTLD_NOW);
     if (!library) return puts(dlerror()), 1;
     crowd_each = (unsigned (*)(unsigned, unsigned (*)(unsigned)))dlsym(library, "crowd_each");
-    crowd_interpret = (unsigned (*)(const unsigned char *, unsigned))dlsym(library, "crowd_interpret");
     crowd_fork = (pid_t(*)(void))dlsym(library, "crowd_fork");
 #else
   (void)argc, (void)argv;

@@ -173,9 +173,8 @@ impl Edit for X86_64 {
     fn may_fork(&self, code: &[u8]) -> bool {
         let insns: Vec<Instruction> = Decoder::new(64, code, DecoderOptions::NONE).into_iter().collect();
         let mut effects = EffectsOf::default();
-        let sets_number = |insn: &&Instruction| {
-            insn.mnemonic() == Mnemonic::Syscall || effects.of(insn).0.writes.contains(Reg(RAX))
-        };
+        let sets_number =
+            |insn: &&Instruction| insn.mnemonic() == Mnemonic::Syscall || effects.of(insn).0.writes.contains(Reg(RAX));
         match insns.iter().rev().skip(1).find(sets_number) {
             Some(insn) if insn.code() == Code::Mov_r32_imm32 => MAKES_A_PROCESS.contains(&insn.immediate32()),
             _ => true,

@@ -14,16 +14,14 @@
 //! Where threads have shards of their own, the main thread takes its shard at start-up, the others at a gate.
 
 use iced_x86::code_asm::{
-    CodeAssembler, CodeLabel, al, byte_ptr, eax, ecx, edi, edx, esi, ptr, qword_ptr, r10, r10d, r12, r12d, r13, r14, r14d,
-    r15, rax, rbp, rbx, rcx, rdi, rdx, rsi, rsp,
+    CodeAssembler, CodeLabel, al, byte_ptr, eax, ecx, edi, edx, esi, ptr, qword_ptr, r10, r10d, r12, r12d, r13, r14,
+    r14d, r15, rax, rbp, rbx, rcx, rdi, rdx, rsi, rsp,
 };
 use iced_x86::{BlockEncoderOptions, IcedError};
 
 use crate::addr::Svma;
 use crate::edit::{Field, FieldKind};
-use crate::runtime::{
-    HEADER_LEN, PATH_LEN, RunTime, RunTimePlaces, Shard, SignalCode, StartUp, VARIABLE,
-};
+use crate::runtime::{HEADER_LEN, PATH_LEN, RunTime, RunTimePlaces, Shard, SignalCode, StartUp, VARIABLE};
 
 mod file;
 mod signal;

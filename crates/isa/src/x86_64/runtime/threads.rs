@@ -11,13 +11,13 @@
 //! Nothing here needs a lock: an area is taken by exchanging its thread id, and added in front of the others.
 
 use iced_x86::code_asm::{
-    CodeLabel, dword_ptr, eax, ecx, edi, edx, esi, ptr, qword_ptr, r8, r9, r9d, r10, r10d, r11, r12, r13, r14, rax, rbp, rbx,
-    rcx, rdi, rdx, rsi, rsp,
+    CodeLabel, dword_ptr, eax, ecx, edi, edx, esi, ptr, qword_ptr, r8, r9, r9d, r10, r10d, r11, r12, r13, r14, rax,
+    rbp, rbx, rcx, rdi, rdx, rsi, rsp,
 };
 
 use super::{
-    AREA_AT, Done, ESRCH, MAP_ANONYMOUS, MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_NORESERVE, MAP_PRIVATE, READ_WRITE, SPACE_AT,
-    STARTED, Writer, call,
+    AREA_AT, Done, ESRCH, MAP_ANONYMOUS, MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_NORESERVE, MAP_PRIVATE, READ_WRITE,
+    SPACE_AT, STARTED, Writer, call,
 };
 use crate::runtime::{NAME_AT, SHARD_THREAD, Shard, ThreadPlace, WINDOW};
 
