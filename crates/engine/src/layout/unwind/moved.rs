@@ -111,11 +111,25 @@ impl<'a> Source<'a> {
             false => piece.to_new(part.start),
         };
         for site in pads.map_or(&[][..], |pads| &pads.sites) {
-            let Some(new) = self.new_site(piece, site, part) else { continue };
-            let is_longer = new_start(part).is_some_and(|start| !Pads::fits(start, &new));
-            if is_longer && site.start > part.start && Pads::fits(new.start, &new) {
-                parts.push(Part { start: part.start, end: site.start });
-                part.start = site.start;
+            let fits = |part: Part, end: Svma| {
+                let new = self.new_site(piece, site, Part { start: part.start, end });
+                new.zip(new_start(part)).is_none_or(|(new, start)| Pads::fits(start, &new))
+            };
+            let end = (site.start + site.len).min(part.end);
+            if fits(part, end) {
+                continue;
+            }
+            // Perhaps in several parts. Between blocks, all that was added belongs to the one behind.
+            let inside = |at: &Svma| *at > site.start && *at < end;
+            let mut starts = vec![site.start];
+            starts.extend(piece.spans.iter().map(|span| span.old).filter(inside));
+            let ends: Vec<Svma> = starts.iter().skip(1).copied().chain([end]).collect();
+            for (at, end) in starts.into_iter().zip(ends) {
+                let next = Part { start: at, end: part.end };
+                if at > part.start && !fits(part, end) && fits(next, end) {
+                    parts.push(Part { start: part.start, end: at });
+                    part = next;
+                }
             }
         }
         parts.push(part);
