@@ -127,6 +127,13 @@ pub trait Edit: Send + Sync {
     /// machine may check for it; 0 if there is none.
     fn landing_mark(&self, code: &[u8]) -> usize;
 
+    /// Visits the addresses in a range (its end included) to which an operand may refer, wherever in `code` it stands, and
+    /// whatever is in between: it visits too many. An operand and what is behind it in its instruction are at most
+    /// [`Edit::longest_mention`] bytes.
+    fn mentions(&self, code: &[u8], at: Svma, range: (Svma, Svma), visit: &mut dyn FnMut(Svma));
+
+    fn longest_mention(&self) -> usize;
+
     fn jump(&self, reach: Reach, out: &mut Vec<u8>) -> Field;
 
     /// Adds one to a 64-bit counter. `fields` gets those for a shared counter's address. Returns how long `out` was when the

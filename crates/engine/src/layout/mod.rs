@@ -19,6 +19,7 @@ mod patch;
 mod payload;
 mod piece;
 mod planned;
+mod pointers;
 mod redirect;
 mod run_time;
 mod survey;
@@ -216,14 +217,25 @@ pub fn lay_out(
             layout.pieces.push(clone.moved(piece, at));
         }
     }
+    let mut arrivals = FxHashMap::default();
     for id in &planned {
-        redirect(&around, &places, gates.as_ref(), *id, &mut code, &mut layout.patch)?;
+        redirect(&around, &places, gates.as_ref(), *id, &mut code, (&mut layout.patch, &mut arrivals))?;
         tables(&around, &places, *id, &mut layout.patch)?;
     }
     let signals = gates.and_then(|gates| gates.signals);
     if let Some(signals) = &signals {
         let (at, end) = (code.at, code.end());
         edit.fill(&mut code.bytes, at, signals.text_end, end)?;
+    }
+    // In a process, pointers are where nobody knows.
+    if frame.counters.is_none() {
+        let mark = |code: Option<&[u8]>| code.map(|code| edit.landing_mark(code));
+        let keeps_mark = |old: Svma, new: Svma| {
+            let new = (new - code.at) as usize;
+            mark(program.image().bytes_from(old)) == mark(code.bytes.get(new..))
+        };
+        arrivals.retain(|old, new| keeps_mark(*old, *new));
+        layout.patch.repoints.extend(pointers::repoints(program.image(), edit, arrivals));
     }
     let mut sections = vec![(".lancet.text", Part { start: code.at, end: code.end() })];
 
@@ -324,20 +336,24 @@ struct Gates {
     signals: Option<SignalCode>,
 }
 
-/// Jumps in the old text to the clone of a function.
+/// Jumps in the old text to the clone of a function. The second part of the last argument gets where those lead that
+/// stand at entries.
 fn redirect(
     around: &Around<'_>,
     places: &Places<'_>,
     gates: Option<&Gates>,
     id: FuncId,
     code: &mut CodeChunk,
-    patch: &mut Patch,
+    (patch, arrivals): (&mut Patch, &mut FxHashMap<Svma, Svma>),
 ) -> Result<(), LayoutError> {
     let Some(editable) = around.survey.editable(id) else { return Ok(()) };
     for redirect in &editable.redirects {
         let Some(mut to) = arrival(around, places, redirect) else { continue };
         if let Some(gates) = gates.filter(|_| may_have_gate(around, redirect)) {
             to = gate(around, gates, to, code)?;
+        }
+        if redirect.point == around.program.func(id).entry {
+            arrivals.insert(redirect.point, to);
         }
         let (at, by) = (redirect.at, redirect.by);
         if let Some(hole) = by {

@@ -19,6 +19,8 @@ use crate::{Reg, RegSet, Svma};
 /// Registers that a function may change without giving them back.
 const SCRATCH: [u8; 9] = [0, 1, 2, 6, 7, 8, 9, 10, 11];
 const RAX: u8 = 0;
+/// In the byte in front of a distance, apart from the bits for a register.
+const RELATIVE_TO_NEXT: u8 = 0x05;
 /// The numbers of `clone`, `fork` and `clone3`. (After `vfork` the parent waits.)
 const MAKES_A_PROCESS: [u32; 3] = [56, 57, 435];
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
@@ -53,6 +55,24 @@ impl Edit for X86_64 {
 
     fn landing_mark(&self, code: &[u8]) -> usize {
         if code.starts_with(&ENDBR64) { ENDBR64.len() } else { 0 }
+    }
+
+    fn mentions(&self, code: &[u8], at: Svma, (first, last): (Svma, Svma), visit: &mut dyn FnMut(Svma)) {
+        for (i, window) in code.windows(5).enumerate() {
+            let &[mode, a, b, c, d] = window else { continue };
+            if mode & 0xc7 != RELATIVE_TO_NEXT {
+                continue;
+            }
+            let end = at.0.wrapping_add(i as u64 + 5).wrapping_add_signed(i32::from_le_bytes([a, b, c, d]).into());
+            // The distance counts from the end of the instruction, which is behind an immediate.
+            if end.wrapping_add(4) >= first.0 && end <= last.0 {
+                [0, 1, 2, 4].into_iter().for_each(|immediate| visit(Svma(end.wrapping_add(immediate))));
+            }
+        }
+    }
+
+    fn longest_mention(&self) -> usize {
+        5
     }
 
     fn jump(&self, reach: Reach, out: &mut Vec<u8>) -> Field {

@@ -1,0 +1,64 @@
+//! Pointers in data that may lead straight to clones.
+//!
+//! A call through a pointer passes the old text, and a jump there: virtual calls can feel that. But a function must have one
+//! address for all who compare addresses, as compilers do before they guess what a virtual call will call. So pointers
+//! lead to the clone only if nobody can have the function's address otherwise: the image is position-independent, so that
+//! all pointers in data are known; the function is no dynamic symbol; and nothing in the code looks like an operand that
+//! refers to it. What looks like one by accident only costs the jump.
+
+use lancet_isa::Svma;
+use lancet_isa::edit::Edit;
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::patch::Repoint;
+use crate::image::{Image, RelocKind};
+
+/// Code is searched in stretches of so many bytes.
+const STRETCH: usize = 1 << 20;
+
+/// Where pointers are, and what they shall hold: `arrivals` say where control goes that arrives at an entry.
+pub(super) fn repoints(image: &Image, edit: &dyn Edit, mut arrivals: FxHashMap<Svma, Svma>) -> Vec<Repoint> {
+    if !image.kind().is_position_independent() {
+        return Vec::new();
+    }
+    let pointers = image.relocations().iter().filter_map(|reloc| match reloc.kind {
+        RelocKind::Relative(to) if arrivals.contains_key(&to) => Some((reloc.place, to)),
+        _ => None,
+    });
+    let pointers: Vec<(Svma, Svma)> = pointers.collect();
+    if pointers.is_empty() {
+        return Vec::new();
+    }
+    let mut wanted: Vec<Svma> = pointers.iter().map(|(_, to)| *to).collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    for at in image.exports().chain(mentioned(image, edit, &wanted)) {
+        arrivals.remove(&at);
+    }
+    pointers.iter().filter_map(|(place, to)| Some(Repoint { place: *place, to: *arrivals.get(to)? })).collect()
+}
+
+/// Those of the addresses, which are sorted, that code may refer to.
+fn mentioned(image: &Image, edit: &dyn Edit, wanted: &[Svma]) -> Vec<Svma> {
+    let is_wanted = |at: Svma| wanted.binary_search(&at).is_ok();
+    let in_range = |range: &crate::image::CodeRange| {
+        let code = image.bytes(range.start, range.len).unwrap_or_default();
+        let starts: Vec<usize> = (0..code.len()).step_by(STRETCH).collect();
+        let found = starts.into_par_iter().flat_map_iter(|start| {
+            let end = (start + STRETCH + edit.longest_mention()).min(code.len());
+            let mut found = Vec::new();
+            edit.mentions(
+                &code[start..end],
+                range.start + start as u64,
+                (wanted[0], wanted[wanted.len() - 1]),
+                &mut |at| {
+                    found.extend(Some(at).filter(|at| is_wanted(*at)));
+                },
+            );
+            found
+        });
+        found.collect::<Vec<Svma>>()
+    };
+    image.code_ranges().iter().flat_map(in_range).collect()
+}
