@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use lancet::names;
 use lancet::program::{FuncId, Program};
-use lancet::rewrite::{CountOptions, Editor, Sharing};
+use lancet::rewrite::{CountOptions, Editor, Sharing, Slot};
 use lancet::tools::count::{Counted, Rounds};
 use regex::Regex;
 
@@ -94,7 +94,7 @@ impl Where {
 impl Threads {
     fn sharing(self) -> Sharing {
         match self {
-            Threads::Each => Sharing::PerThread,
+            Threads::Each => Sharing::PerThread(Slot::PROGRAM),
             Threads::Atomic => Sharing::Atomic,
             Threads::Together => Sharing::Alone,
         }
@@ -132,6 +132,7 @@ pub fn run(args: Args, output: &mut Output) -> anyhow::Result<()> {
             let profile = args.profile.as_deref().map(|path| Counted::open(path, None, None)).transpose()?;
             let sharing = args.counters.map(Threads::sharing);
             let options = CountOptions {
+                notes_handlers: false,
                 counts: args.counts.as_deref(),
                 sharing,
                 profile: profile.as_ref(),

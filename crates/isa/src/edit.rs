@@ -80,8 +80,8 @@ pub enum Counter {
 /// What a gate looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GateKind {
-    /// A thread that has no shard of its own.
-    pub threads: bool,
+    /// A thread that has no shard of its own: where in the window shards are.
+    pub threads: Option<u32>,
     /// A call by the kernel, of a signal's handler.
     pub signals: bool,
 }
@@ -127,6 +127,13 @@ pub trait Edit: Send + Sync {
     /// machine may check for it; 0 if there is none.
     fn landing_mark(&self, code: &[u8]) -> usize;
 
+    /// Visits the addresses in a range (its end included) to which an operand may refer, wherever in `code` it stands, and
+    /// whatever is in between: it visits too many. An operand and what is behind it in its instruction are at most
+    /// [`Edit::longest_mention`] bytes.
+    fn mentions(&self, code: &[u8], at: Svma, range: (Svma, Svma), visit: &mut dyn FnMut(Svma));
+
+    fn longest_mention(&self) -> usize;
+
     fn jump(&self, reach: Reach, out: &mut Vec<u8>) -> Field;
 
     /// Adds one to a 64-bit counter. `fields` gets those for a shared counter's address. Returns how long `out` was when the
@@ -162,6 +169,9 @@ pub trait Edit: Send + Sync {
     /// To stand behind a call that may have returned in a new process: if it did, calls the run-time code for that,
     /// whose address the field wants.
     fn check_fork(&self, out: &mut Vec<u8>) -> Field;
+
+    /// May the system call at the end of `code`, which is the start of its block, go on in a new thread or process?
+    fn may_fork(&self, code: &[u8]) -> bool;
 
     /// Calls a routine that changes no register but those of [`Edit::kept_around_calls`]; all are afterwards as they were.
     /// Arguments beyond what registers can hold are left out.

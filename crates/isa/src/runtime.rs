@@ -14,27 +14,37 @@
 //! Shards are multiples of a page. A process takes the first shard whose owner is gone, and counts on from what is
 //! there, or adds one at the end; a lock on the file makes that one step. After `fork` the child takes another, so no
 //! two processes ever write to the same shard. If anything fails, one line says so and the program runs on, uncounted.
-
 //!
-//! A program that may have threads has no counters in its image. Each thread has a shard of its own, mapped anywhere,
-//! and the thread's base register (gs on x86-64) holds its distance from [`WINDOW`], so counters are at the same
-//! offsets in every thread. Memory that nobody reads stands at the window itself, for a thread without a shard. Threads
-//! get their shard at a *gate*: every way into edited code from elsewhere leads through one. It compares the thread
-//! with the one whose shard it has; a new thread starts with its creator's.
+//! An object that may have threads has no counters in its image. Each thread has an *area*, mapped anywhere, and the
+//! thread's base register (gs on x86-64) holds its distance from [`WINDOW`]. All objects of a process share areas: each
+//! has its own place there, the same in every area, where it maps a shard of its own file.
+//!
+//! ```text
+//! area     head: whose it is | shard of the program | shard of a library | ...
+//! window   head: the last area, the objects of this process | memory that nobody reads, for a thread without an area
+//! ```
+//!
+//! Threads get areas and shards at a *gate*: every way into edited code of an object from elsewhere leads through one. It
+//! compares the thread with the one whose shard it has; a new thread starts with its creator's. Areas and shards of
+//! threads that are gone are taken again. Where places overlap, or other memory is at the window, edited code cannot run.
 //!
 //! A signal's handler may never return to where the thread was interrupted. In a program that can have handlers a gate
 //! therefore also tells whether the kernel called, by what only the kernel puts on the stack. Where the thread was
-//! interrupted is then noted among the counters, in a table of [`CUT_CELLS`] cells: a distance from the start of this code,
-//! and how often control was taken away there and has not come back. What finds no cell is counted in the last one,
-//! whose distance stays 0.
+//! interrupted is then noted among the counters of the object whose code that was, in a table of [`CUT_CELLS`] cells: a
+//! distance from the start of this code, and how often control was taken away there and has not come back. What finds no
+//! cell is counted in the last one, whose distance stays 0.
 
 use crate::addr::Svma;
 use crate::edit::Field;
 
 /// Where counters of threads seem to be: below 2 GiB, so that one offset reaches them.
 pub const WINDOW: u32 = 0x7000_0000;
-/// The most bytes of a shard in the window.
-pub const WINDOW_LEN: u64 = 0x0f00_0000;
+/// The most bytes of the window.
+pub const WINDOW_LEN: u32 = 0x0f00_0000;
+/// Bytes of the window, and of an area, in front of the first shard.
+pub const WINDOW_HEAD: u32 = 0x4000;
+/// The most objects of a process that can share areas.
+pub const MOST_OBJECTS: u32 = 254;
 /// In a shard: what identifies the thread that has it.
 pub const SHARD_THREAD: u32 = 24;
 
@@ -90,7 +100,18 @@ pub struct RunTimePlaces {
 pub enum Shard {
     /// All threads share the one in the image: page-aligned, writable.
     At(Svma),
-    PerThread,
+    PerThread(ThreadPlace),
+}
+
+/// Where threads have their shards of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadPlace {
+    /// In the window.
+    pub at: u32,
+    /// No other object of the process has this number, which is below [`MOST_OBJECTS`].
+    pub index: u32,
+    /// Bytes of an area that is large enough for all objects that are known.
+    pub area_len: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

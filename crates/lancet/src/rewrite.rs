@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lancet_engine::image::{Image, Kind};
-pub use lancet_engine::layout::Sharing;
 use lancet_engine::layout::{self, Arrivals, Frame, Keep, Layout, Survey};
+pub use lancet_engine::layout::{Sharing, Slot};
 use lancet_engine::plan::{CounterId, Plan};
 use lancet_engine::program::{FuncId, Program};
 use lancet_engine::sink::elf_writer::{self, Hook};
@@ -36,6 +36,8 @@ pub struct CountOptions<'a> {
     pub profile: Option<&'a Counted>,
     /// Where the rounds of loops are counted.
     pub rounds: Rounds,
+    /// Handlers of signals are noted even if the object seems to have none: those of others may interrupt it.
+    pub notes_handlers: bool,
 }
 
 /// What became of the text.
@@ -94,8 +96,9 @@ impl Editor {
             let (program, profiled) = (image.name().to_owned(), profiled.name().to_owned());
             return Err(Error::OtherProfile { program, profiled });
         }
-        let made = count::instrument(&self.program, &self.survey, options.profile, options.rounds);
         let sharing = options.sharing.unwrap_or_else(|| sharing(image));
+        let cuts = options.notes_handlers || count::may_handle_signals(image);
+        let made = count::instrument(&self.program, &self.survey, options.profile, options.rounds, cuts);
         let rounds = if made.holds { options.rounds } else { Rounds::Memory };
         let manner = Manner { sharing, rounds, cuts: made.cuts.is_some() };
         let notes = Notes { original: Original::of(image), manner, funcs: made.funcs }.to_bytes();
@@ -173,7 +176,7 @@ pub fn sharing(image: &Image) -> Sharing {
     match image.kind() {
         Kind::SharedLibrary => Sharing::Atomic,
         _ if image.section(layout::NOTES_SECTION).is_some() => Sharing::Atomic,
-        _ if image.interpreter().is_none() || may_have_threads(image) => Sharing::PerThread,
+        _ if image.interpreter().is_none() || may_have_threads(image) => Sharing::PerThread(Slot::PROGRAM),
         _ => Sharing::Alone,
     }
 }

@@ -1,5 +1,6 @@
 /* Handlers that take control away at any instruction. Every MARK counts how often it ran, in one instruction, and the
-   program tells the address of each and what it counted. */
+   program tells the address of each and what it counted. What is interrupted most may be in a library (-DLIBRARY), and the
+   rest in a program for it (-DHOST). */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,8 +10,9 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-extern char __executable_start[];
-extern const struct mark { const char *at; volatile unsigned long *count; } __start_marks[], __stop_marks[];
+#define OWN __attribute__((visibility("hidden")))
+extern const char __ehdr_start[] OWN;
+extern const struct mark { const char *at; volatile unsigned long *count; } __start_marks[] OWN, __stop_marks[] OWN;
 #define MARK(name)                                                                                                     \
   do {                                                                                                                 \
     static volatile unsigned long name;                                                                                \
@@ -23,10 +25,56 @@ extern const struct mark { const char *at; volatile unsigned long *count; } __st
                      : "cc");                                                                                          \
   } while (0)
 
+static void tell(const char *whose) {
+  for (const struct mark *mark = __start_marks; mark < __stop_marks; mark++)
+    printf("%s%lx %lu\n", whose, (unsigned long)(mark->at - __ehdr_start), *mark->count);
+  fflush(stdout);
+}
+
+#ifdef HOST
+extern unsigned spin(unsigned);
+extern void tell_library(void);
+#else
+static volatile unsigned sink;
+
+__attribute__((noinline)) static unsigned leaf(unsigned x) {
+  MARK(leaf_start);
+  if (x & 4) {
+    MARK(leaf_odd);
+    x = x * 7 + 1;
+  }
+  MARK(leaf_end);
+  return x ^ 5;
+}
+
+__attribute__((noinline)) unsigned spin(unsigned x) {
+  for (;;) {
+    MARK(loop);
+    switch (x % 7) {
+    case 0: MARK(zero); x += leaf(x); break;
+    case 1: MARK(one); x ^= 0x55; break;
+    case 2: MARK(two); x = leaf(x) * 3; break;
+    case 3: MARK(three); x++; break;
+    case 4: MARK(four); x -= 9; break;
+    case 5: MARK(five); if (x & 8) x /= 3; MARK(five_more); break;
+    default: MARK(six); x = x * 13 + 1;
+    }
+    MARK(again);
+    sink = x;
+    x = x * 1103515245 + 12345;
+  }
+}
+void tell_library(void) {
+#ifdef LIBRARY
+  tell("library ");
+#endif
+}
+#endif
+
+#ifndef LIBRARY
 static sigjmp_buf back;
 static volatile sig_atomic_t ticks, returns;
 static volatile char *wall;
-static volatile unsigned sink;
 
 static void on_signal(int signal, siginfo_t *info, void *context) {
   (void)info, (void)context;
@@ -44,34 +92,6 @@ static void on_plain(int signal) {
   siglongjmp(back, signal);
 }
 
-__attribute__((noinline)) static unsigned leaf(unsigned x) {
-  MARK(leaf_start);
-  if (x & 4) {
-    MARK(leaf_odd);
-    x = x * 7 + 1;
-  }
-  MARK(leaf_end);
-  return x ^ 5;
-}
-
-__attribute__((noinline)) static unsigned spin(unsigned x) {
-  for (;;) {
-    MARK(loop);
-    switch (x % 7) {
-    case 0: MARK(zero); x += leaf(x); break;
-    case 1: MARK(one); x ^= 0x55; break;
-    case 2: MARK(two); x = leaf(x) * 3; break;
-    case 3: MARK(three); x++; break;
-    case 4: MARK(four); x -= 9; break;
-    case 5: MARK(five); if (x & 8) x /= 3; MARK(five_more); break;
-    default: MARK(six); x = x * 13 + 1;
-    }
-    MARK(again);
-    sink = x;
-    x = x * 1103515245 + 12345;
-  }
-}
-
 __attribute__((noinline)) static int touch(volatile char *at, int depth) {
   MARK(touch_start);
   if (depth > 0) {
@@ -85,17 +105,12 @@ __attribute__((noinline)) static int touch(volatile char *at, int depth) {
   return found;
 }
 
-static void tell(void) {
-  for (const struct mark *mark = __start_marks; mark < __stop_marks; mark++)
-    printf("%lx %lu\n", (unsigned long)(mark->at - __executable_start), *mark->count);
-  fflush(stdout);
-}
-
 /* Ends in its handler, in the middle of the block that faults. */
 static void on_last(int signal) {
   (void)signal;
   MARK(in_last_handler);
-  tell();
+  tell("");
+  tell_library();
   _exit(9);
 }
 
@@ -124,6 +139,8 @@ int main(int argc, char **argv) {
     signal(SIGSEGV, on_last);
     touch(wall, 3);
   }
-  tell();
+  tell("");
+  tell_library();
   return 0;
 }
+#endif

@@ -30,7 +30,8 @@ pub fn instruction_counts(program: &Path, arguments: &[&str], object: &Path, fol
     parse(&text, &object.to_string_lossy())
 }
 
-fn parse(text: &str, object: &str) -> BTreeMap<Svma, u64> {
+/// How often each instruction of `object` ran, in callgrind's format.
+pub fn parse(text: &str, object: &str) -> BTreeMap<Svma, u64> {
     let mut objects: HashMap<&str, &str> = HashMap::new();
     let mut counts = BTreeMap::new();
     let (mut is_ours, mut is_call, mut at) = (false, false, 0u64);
@@ -51,14 +52,14 @@ fn parse(text: &str, object: &str) -> BTreeMap<Svma, u64> {
     counts
 }
 
-/// The name behind `(7) name`, or behind an earlier mention of `(7)`.
+/// The name behind `(7) name`, or behind an earlier mention of `(7)`; names need not have numbers.
 fn named<'a>(names: &mut HashMap<&'a str, &'a str>, text: &'a str) -> &'a str {
     match text.split_once(' ') {
-        Some((number, name)) => {
+        Some((number, name)) if number.starts_with('(') => {
             names.insert(number, name);
             name
         }
-        None => names.get(text).copied().unwrap_or_default(),
+        _ => names.get(text).copied().unwrap_or(text),
     }
 }
 

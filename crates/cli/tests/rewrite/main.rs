@@ -10,6 +10,7 @@ mod control;
 mod exact;
 mod go;
 mod kinds;
+mod libraries;
 mod loops;
 mod options;
 mod processes;

@@ -37,7 +37,8 @@ pub(super) fn landing_pads(lsda: &Lsda<'_>, fde: &Fde) -> Vec<LandingPad> {
     let mut pads = Vec::new();
     let mut sites = lsda.call_sites(fde);
     while let Ok(Some(site)) = sites.next_site() {
-        pads.extend(site.pad.map(|pad| LandingPad { start: site.start, len: site.len, pad, action: site.action }));
+        let pad = site.pad.filter(|_| site.len > 0);
+        pads.extend(pad.map(|pad| LandingPad { start: site.start, len: site.len, pad, action: site.action }));
     }
     pads
 }
@@ -53,7 +54,11 @@ pub(crate) struct Lsda<'a> {
     pub type_encoding: DwEhPe,
     /// Where the type table ends, as an offset.
     pub types_end: Option<usize>,
+    /// In so many bytes.
+    pub types_end_len: usize,
     site_encoding: DwEhPe,
+    /// The size of all call sites is in so many bytes.
+    pub sites_size_len: usize,
     sites: Bytes<'a>,
     /// Where the action table starts, as an offset.
     pub actions: usize,
@@ -65,6 +70,8 @@ pub(crate) struct CallSite {
     pub len: u64,
     pub pad: Option<Svma>,
     pub action: u64,
+    /// How many bytes the four of them take in the table.
+    pub coded: [u8; 4],
 }
 
 impl<'a> Lsda<'a> {
@@ -81,6 +88,7 @@ impl<'a> Lsda<'a> {
             _ => return Err(gimli::Error::UnsupportedPointerEncoding(encoding)),
         };
         let type_encoding = DwEhPe(rest.read_u8()?);
+        let before = offset(&rest);
         let types_end = match type_encoding {
             constants::DW_EH_PE_omit => None,
             _ => {
@@ -88,8 +96,11 @@ impl<'a> Lsda<'a> {
                 Some(offset(&rest).saturating_add(usize::try_from(distance).unwrap_or(usize::MAX)))
             }
         };
+        let types_end_len = offset(&rest) - before;
         let site_encoding = DwEhPe(rest.read_u8()?);
+        let before = offset(&rest);
         let size = usize::try_from(rest.read_uleb128()?).unwrap_or(usize::MAX).min(rest.len());
+        let sites_size_len = offset(&rest) - before;
         let sites = rest.split(size)?;
         Ok(Lsda {
             whole,
@@ -98,7 +109,9 @@ impl<'a> Lsda<'a> {
             pads_start,
             type_encoding,
             types_end,
+            types_end_len,
             site_encoding,
+            sites_size_len,
             sites,
             actions: offset(&rest),
         })
@@ -132,21 +145,26 @@ pub(crate) struct CallSites<'a> {
 }
 
 impl CallSites<'_> {
-    /// The next site that is not empty.
+    /// The next site, which may be empty.
     pub fn next_site(&mut self) -> gimli::Result<Option<CallSite>> {
-        while !self.rest.is_empty() && self.left > 0 {
+        if !self.rest.is_empty() && self.left > 0 {
             self.left -= 1;
-            let [start, len, pad] = [self.value()?, self.value()?, self.value()?];
-            let action = self.rest.read_uleb128()?;
+            let mut coded = [0; 4];
+            let mut left = self.rest.len();
+            let mut values = [0; 4];
+            for (i, (value, coded)) in values.iter_mut().zip(&mut coded).enumerate() {
+                *value = if i < 3 { self.value()? } else { self.rest.read_uleb128()? };
+                *coded = (left - self.rest.len()) as u8;
+                left = self.rest.len();
+            }
+            let [start, len, pad, action] = values;
             if start < self.lowest || start > self.len || len > self.len - start {
                 self.left = 0;
                 return Err(gimli::Error::OffsetOutOfBounds(start));
             }
             self.lowest = start + len;
-            if len != 0 {
-                let pad = (pad != 0).then(|| self.pads_start + pad);
-                return Ok(Some(CallSite { start: self.function + start, len, pad, action }));
-            }
+            let pad = (pad != 0).then(|| self.pads_start + pad);
+            return Ok(Some(CallSite { start: self.function + start, len, pad, action, coded }));
         }
         Ok(None)
     }

@@ -258,6 +258,12 @@ impl Image {
         undefined.map(|entry| entry.name).filter(|name| !name.is_empty())
     }
 
+    /// What other objects may find by name.
+    pub fn exports(&self) -> impl Iterator<Item = Svma> {
+        let count = self.tables.dynamic_symbols.as_ref().map_or(0, |table| symbols::count(&self.headers, table));
+        (1..count).filter_map(|index| self.dynamic_symbol(index)?.svma)
+    }
+
     /// The symbol that a relocation refers to.
     pub fn dynamic_symbol(&self, index: u32) -> Option<DynamicSymbol<'_>> {
         symbols::entry(&self.data, &self.headers, self.tables.dynamic_symbols.as_ref()?, index)

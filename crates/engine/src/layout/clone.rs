@@ -13,7 +13,7 @@
 //! may overlap, and parts may lie anywhere.
 
 use lancet_isa::edit::{Counter, Edit, Free, Movable, OutOfReach, Reach};
-use lancet_isa::{Flow, RegSet, Svma, Target, decode_one};
+use lancet_isa::{Flow, Insn, RegSet, Svma, Target, decode_one};
 
 use super::LayoutError;
 use super::fork::Forks;
@@ -50,8 +50,7 @@ pub(super) struct Around<'a> {
     pub counters: Counters,
     /// Where calls lead that may return in a new process.
     pub forks: &'a Forks,
-    /// Must a thread or process be noticed at the system call that makes it? The C library is part of the program, and
-    /// calls of its own are not seen to be what they are.
+    /// Must a thread or process be noticed at the system call that makes it? Until then it has the counters of another.
     pub sees_system_calls: bool,
     /// Calls of the clone return to the old text: what is added to its stated addresses in the process.
     pub old_returns: Option<u64>,
@@ -320,11 +319,17 @@ impl Maker<'_> {
 
     /// The system calls in a block that may go on in a new thread or process.
     fn system_calls(&self, block: &Block) -> Vec<Svma> {
-        if !self.around.sees_system_calls {
+        let image = self.around.program.image();
+        let may = |code| image.isa().may_call_system(code);
+        if !self.around.sees_system_calls || !image.bytes(block.start, u64::from(block.len)).is_none_or(may) {
             return Vec::new();
         }
-        let insns = self.around.program.insns(block).into_iter();
-        insns.filter(|insn| insn.flow == Flow::System).map(|insn| insn.at).collect()
+        let start = block.start;
+        let may_fork = |insn: &Insn| {
+            let code = image.bytes(start, insn.end() - start);
+            insn.flow == Flow::System && code.is_none_or(|code| self.around.edit.may_fork(code))
+        };
+        self.around.program.insns(block).into_iter().filter(may_fork).map(|insn| insn.at).collect()
     }
 
     fn after_system_call(&mut self, next: Svma) {

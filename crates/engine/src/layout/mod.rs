@@ -19,6 +19,7 @@ mod patch;
 mod payload;
 mod piece;
 mod planned;
+mod pointers;
 mod redirect;
 mod run_time;
 mod survey;
@@ -27,7 +28,7 @@ pub mod unwind;
 
 use lancet_isa::Svma;
 use lancet_isa::edit::{Edit, EncodeError, GateDest, GateKind, OutOfReach, Reach};
-use lancet_isa::runtime::{SignalCode, StartUp};
+use lancet_isa::runtime::{self, SignalCode, StartUp};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -100,7 +101,31 @@ pub enum Sharing {
     /// All threads have the same counters, and increment them in one step.
     Atomic,
     /// Every thread has its own counters.
-    PerThread,
+    PerThread(Slot),
+}
+
+/// Where threads have their counters of an object, among those of all objects of a process.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Slot {
+    /// No other object of the process has this number.
+    pub index: u32,
+    /// Bytes of others in front of it.
+    pub at: u32,
+    /// It must not need more bytes.
+    pub len: u32,
+    /// Where the slots of all objects end that are known.
+    pub end: u32,
+}
+
+impl Slot {
+    /// How many objects can have slots.
+    pub const MOST: u32 = runtime::MOST_OBJECTS;
+    /// The most bytes of all slots.
+    pub const ROOM: u32 = runtime::WINDOW_LEN - runtime::WINDOW_HEAD;
+    /// Libraries leave so much room in front of their slots.
+    pub const FOR_PROGRAM: u32 = 32 << 20;
+    /// What every program has: it need not know its libraries, nor they it.
+    pub const PROGRAM: Slot = Slot { index: 0, at: 0, len: Slot::ROOM, end: 0 };
 }
 
 /// How counters are kept in a file: see [`lancet_isa::runtime`].
@@ -147,14 +172,13 @@ pub fn lay_out(
         layout.patch.chunks.push(made.data);
         layout.patch.start_up = Some(made.start_up);
         (counters, forked) = (made.counters, made.forked);
-        let kind = GateKind { threads: keep.sharing == Sharing::PerThread, signals: made.signals.is_some() };
+        let kind = GateKind { threads: made.thread_shard, signals: made.signals.is_some() };
         let made_gates = Gates { kind, state: made.state, new_thread: made.new_thread, signals: made.signals };
-        gates = (kind.threads || kind.signals).then_some(made_gates);
+        gates = (kind.threads.is_some() || kind.signals).then_some(made_gates);
         code = CodeChunk { at: made.code_at, bytes: made.code, edit };
     }
     let payload = plan.payload().map(|module| Payload::reserve(module, &mut code));
-    let has_threads = gates.as_ref().is_some_and(|gates| gates.kind.threads);
-    let sees_system_calls = has_threads && program.image().interpreter().is_none();
+    let sees_system_calls = gates.as_ref().is_some_and(|gates| gates.kind.threads.is_some());
     let around = Around {
         program,
         edit,
@@ -193,14 +217,25 @@ pub fn lay_out(
             layout.pieces.push(clone.moved(piece, at));
         }
     }
+    let mut arrivals = FxHashMap::default();
     for id in &planned {
-        redirect(&around, &places, gates.as_ref(), *id, &mut code, &mut layout.patch)?;
+        redirect(&around, &places, gates.as_ref(), *id, &mut code, (&mut layout.patch, &mut arrivals))?;
         tables(&around, &places, *id, &mut layout.patch)?;
     }
     let signals = gates.and_then(|gates| gates.signals);
     if let Some(signals) = &signals {
         let (at, end) = (code.at, code.end());
         edit.fill(&mut code.bytes, at, signals.text_end, end)?;
+    }
+    // In a process, pointers are where nobody knows.
+    if frame.counters.is_none() {
+        let mark = |code: Option<&[u8]>| code.map(|code| edit.landing_mark(code));
+        let keeps_mark = |old: Svma, new: Svma| {
+            let new = (new - code.at) as usize;
+            mark(program.image().bytes_from(old)) == mark(code.bytes.get(new..))
+        };
+        arrivals.retain(|old, new| keeps_mark(*old, *new));
+        layout.patch.repoints.extend(pointers::repoints(program.image(), edit, arrivals));
     }
     let mut sections = vec![(".lancet.text", Part { start: code.at, end: code.end() })];
 
@@ -301,20 +336,24 @@ struct Gates {
     signals: Option<SignalCode>,
 }
 
-/// Jumps in the old text to the clone of a function.
+/// Jumps in the old text to the clone of a function. The second part of the last argument gets where those lead that
+/// stand at entries.
 fn redirect(
     around: &Around<'_>,
     places: &Places<'_>,
     gates: Option<&Gates>,
     id: FuncId,
     code: &mut CodeChunk,
-    patch: &mut Patch,
+    (patch, arrivals): (&mut Patch, &mut FxHashMap<Svma, Svma>),
 ) -> Result<(), LayoutError> {
     let Some(editable) = around.survey.editable(id) else { return Ok(()) };
     for redirect in &editable.redirects {
         let Some(mut to) = arrival(around, places, redirect) else { continue };
         if let Some(gates) = gates.filter(|_| may_have_gate(around, redirect)) {
             to = gate(around, gates, to, code)?;
+        }
+        if redirect.point == around.program.func(id).entry {
+            arrivals.insert(redirect.point, to);
         }
         let (at, by) = (redirect.at, redirect.by);
         if let Some(hole) = by {

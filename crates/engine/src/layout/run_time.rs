@@ -10,7 +10,8 @@
 use lancet_isa::Svma;
 use lancet_isa::edit::Edit;
 use lancet_isa::runtime::{
-    HEADER_LEN, PATH_LEN, RunTimePlaces, SHARD_HEADER_LEN, STATE_LEN, Shard, SignalCode, WINDOW, WINDOW_LEN,
+    HEADER_LEN, PATH_LEN, RunTimePlaces, SHARD_HEADER_LEN, STATE_LEN, Shard, SignalCode, ThreadPlace, WINDOW,
+    WINDOW_HEAD,
 };
 
 use super::clone::Counters;
@@ -22,6 +23,8 @@ const _: () = assert!(PATH_LEN + STATE_LEN <= PAGE);
 pub(super) struct Made {
     pub data: Chunk,
     pub counters: Counters,
+    /// Where in the window threads have their shards.
+    pub thread_shard: Option<u32>,
     pub code_at: Svma,
     pub code: Vec<u8>,
     pub start_up: Svma,
@@ -43,11 +46,15 @@ pub(super) fn make(edit: &dyn Edit, at: Svma, keep: &Keep<'_>, counters: u32) ->
     }
     let (path, shard) = (at + HEADER_LEN, at + HEADER_LEN + PAGE);
     let shard_len = shard_len(counters);
-    let per_thread = keep.sharing == Sharing::PerThread;
-    if per_thread && shard_len > WINDOW_LEN {
-        return Err(LayoutError::ManyCounters { counters });
-    }
-    let (code_at, place) = if per_thread { (shard, Shard::PerThread) } else { (shard + shard_len, Shard::At(shard)) };
+    let (code_at, place) = match keep.sharing {
+        Sharing::PerThread(slot) => {
+            let len = u32::try_from(shard_len).ok().filter(|len| *len <= slot.len);
+            let len = len.ok_or(LayoutError::ManyCounters { counters })?;
+            let area_len = WINDOW_HEAD + slot.end.max(slot.at + len);
+            (shard, Shard::PerThread(ThreadPlace { at: WINDOW + WINDOW_HEAD + slot.at, index: slot.index, area_len }))
+        }
+        Sharing::Alone | Sharing::Atomic => (shard + shard_len, Shard::At(shard)),
+    };
     let (start_up, state) = (keep.start_up, path + PATH_LEN);
     let cuts = keep.cuts.map(|first| SHARD_HEADER_LEN as u32 + 8 * first.0);
     let places = RunTimePlaces { at: code_at, header: at, path, state, shard: place, shard_len, start_up, cuts };
@@ -60,7 +67,11 @@ pub(super) fn make(edit: &dyn Edit, at: Svma, keep: &Keep<'_>, counters: u32) ->
         counters: match place {
             Shard::At(shard) if keep.sharing == Sharing::Atomic => Counters::Contended { at: shard + SHARD_HEADER_LEN },
             Shard::At(shard) => Counters::Shared { at: shard + SHARD_HEADER_LEN },
-            Shard::PerThread => Counters::PerThread { base: WINDOW + SHARD_HEADER_LEN as u32 },
+            Shard::PerThread(place) => Counters::PerThread { base: place.at + SHARD_HEADER_LEN as u32 },
+        },
+        thread_shard: match place {
+            Shard::At(_) => None,
+            Shard::PerThread(place) => Some(place.at),
         },
         code_at,
         code: made.bytes,

@@ -4,19 +4,25 @@
 //! dead register (`mov`, `lea`, `mov`), and where none is dead through a spilled one, below the red zone.
 //! A counter that is kept in a register grows by `lea`, which writes no flag.
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 
 use super::X86_64;
 use super::decode::one;
+use super::effects::EffectsOf;
 use super::facts::FACTS;
 use crate::edit::{
     Argument, Counter, Edit, EncodeError, Field, FieldKind, Free, GateDest, GateKind, Movable, OutOfReach, Reach,
 };
-use crate::runtime::{RunTime, RunTimePlaces, SHARD_THREAD, WINDOW};
+use crate::runtime::{RunTime, RunTimePlaces, SHARD_THREAD};
 use crate::{Reg, RegSet, Svma};
 
 /// Registers that a function may change without giving them back.
 const SCRATCH: [u8; 9] = [0, 1, 2, 6, 7, 8, 9, 10, 11];
+const RAX: u8 = 0;
+/// In the byte in front of a distance, apart from the bits for a register.
+const RELATIVE_TO_NEXT: u8 = 0x05;
+/// The numbers of `clone`, `fork` and `clone3`. (After `vfork` the parent waits.)
+const MAKES_A_PROCESS: [u32; 3] = [56, 57, 435];
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 /// `rsp -= 128`, and back, leaving the flags: the red zone belongs to the function.
 const BELOW_RED_ZONE: [u8; 5] = [0x48, 0x8d, 0x64, 0x24, 0x80];
@@ -49,6 +55,24 @@ impl Edit for X86_64 {
 
     fn landing_mark(&self, code: &[u8]) -> usize {
         if code.starts_with(&ENDBR64) { ENDBR64.len() } else { 0 }
+    }
+
+    fn mentions(&self, code: &[u8], at: Svma, (first, last): (Svma, Svma), visit: &mut dyn FnMut(Svma)) {
+        for (i, window) in code.windows(5).enumerate() {
+            let &[mode, a, b, c, d] = window else { continue };
+            if mode & 0xc7 != RELATIVE_TO_NEXT {
+                continue;
+            }
+            let end = at.0.wrapping_add(i as u64 + 5).wrapping_add_signed(i32::from_le_bytes([a, b, c, d]).into());
+            // The distance counts from the end of the instruction, which is behind an immediate.
+            if end.wrapping_add(4) >= first.0 && end <= last.0 {
+                [0, 1, 2, 4].into_iter().for_each(|immediate| visit(Svma(end.wrapping_add(immediate))));
+            }
+        }
+    }
+
+    fn longest_mention(&self) -> usize {
+        5
     }
 
     fn jump(&self, reach: Reach, out: &mut Vec<u8>) -> Field {
@@ -166,6 +190,17 @@ impl Edit for X86_64 {
         with_field(out, &[0xe8], FieldKind::Far)
     }
 
+    fn may_fork(&self, code: &[u8]) -> bool {
+        let insns: Vec<Instruction> = Decoder::new(64, code, DecoderOptions::NONE).into_iter().collect();
+        let mut effects = EffectsOf::default();
+        let sets_number =
+            |insn: &&Instruction| insn.mnemonic() == Mnemonic::Syscall || effects.of(insn).0.writes.contains(Reg(RAX));
+        match insns.iter().rev().skip(1).find(sets_number) {
+            Some(insn) if insn.code() == Code::Mov_r32_imm32 => MAKES_A_PROCESS.contains(&insn.immediate32()),
+            _ => true,
+        }
+    }
+
     fn call(&self, arguments: &[Argument], out: &mut Vec<u8>) -> Field {
         out.extend(BELOW_RED_ZONE);
         out.push(0x9c); // pushfq
@@ -244,8 +279,8 @@ impl Edit for X86_64 {
         }
         let plain = out.len();
         match kind.threads {
-            true => gate_for_threads(out, &mut fields),
-            false => fields.push((with_field(out, &[0xe9], FieldKind::Far), GateDest::Target)),
+            Some(shard) => gate_for_threads(shard, out, &mut fields),
+            None => fields.push((with_field(out, &[0xe9], FieldKind::Far), GateDest::Target)),
         }
         if kind.signals {
             out[plain - 1] = (out.len() - plain) as u8;
@@ -475,7 +510,7 @@ fn near_only(insn: &Instruction, code: &[u8], reach: Reach, out: &mut Vec<u8>) -
 }
 
 /// To the target, unless the thread has no shard of its own.
-fn gate_for_threads(out: &mut Vec<u8>, fields: &mut Vec<(Field, GateDest)>) {
+fn gate_for_threads(shard: u32, out: &mut Vec<u8>, fields: &mut Vec<(Field, GateDest)>) {
     // cmp qword [state], 0: the distance is in front of the immediate.
     let mut state = with_field(out, &[0x48, 0x83, 0x3d], FieldKind::Far);
     out.push(0);
@@ -488,7 +523,7 @@ fn gate_for_threads(out: &mut Vec<u8>, fields: &mut Vec<(Field, GateDest)>) {
     out.extend([0x64, 0x4c, 0x8b, 0x1c, 0x25, 0, 0, 0, 0]);
     // cmp r11, gs:[...]
     out.extend([0x65, 0x4c, 0x3b, 0x1c, 0x25]);
-    out.extend((WINDOW + SHARD_THREAD).to_le_bytes());
+    out.extend((shard + SHARD_THREAD).to_le_bytes());
     pop(11, out);
     let known = with_field(out, &[0x0f, 0x84], FieldKind::Far);
     let later = push_way_on(out, |out| with_field(out, &[0x4c, 0x8d, 0x1d], FieldKind::Far));

@@ -11,22 +11,21 @@
 //! | r14 | the file |
 //! | r15 | the size of the file |
 //!
-//! In a program with threads the main thread takes its shard at start-up, the others at a gate.
+//! Where threads have shards of their own, the main thread takes its shard at start-up, the others at a gate.
 
 use iced_x86::code_asm::{
-    CodeAssembler, CodeLabel, al, byte_ptr, eax, ecx, edi, edx, esi, ptr, qword_ptr, r8, r9, r9d, r10, r10d, r11, r12,
-    r12d, r13, r14, r14d, r15, rax, rbp, rbx, rcx, rdi, rdx, rsi, rsp,
+    CodeAssembler, CodeLabel, al, byte_ptr, eax, ecx, edi, edx, esi, ptr, qword_ptr, r10, r10d, r12, r12d, r13, r14,
+    r14d, r15, rax, rbp, rbx, rcx, rdi, rdx, rsi, rsp,
 };
 use iced_x86::{BlockEncoderOptions, IcedError};
 
 use crate::addr::Svma;
 use crate::edit::{Field, FieldKind};
-use crate::runtime::{
-    HEADER_LEN, PATH_LEN, RunTime, RunTimePlaces, SHARD_THREAD, Shard, SignalCode, StartUp, VARIABLE, WINDOW,
-};
+use crate::runtime::{HEADER_LEN, PATH_LEN, RunTime, RunTimePlaces, Shard, SignalCode, StartUp, VARIABLE};
 
 mod file;
 mod signal;
+mod threads;
 
 mod call {
     //! Numbers of system calls.
@@ -40,6 +39,7 @@ mod call {
     pub const SIGPROCMASK: u32 = 14;
     pub const PREAD64: u32 = 17;
     pub const PWRITE64: u32 = 18;
+    pub const ACCESS: u32 = 21;
     pub const GETPID: u32 = 39;
     pub const KILL: u32 = 62;
     pub const FLOCK: u32 = 73;
@@ -59,34 +59,25 @@ const MAP_NORESERVE: u32 = 0x4000;
 const MAP_FIXED_NOREPLACE: u32 = 0x10_0000;
 const LOCK_UN: u32 = 8;
 const SIG_SETMASK: u32 = 2;
-const ARCH_SET_GS: u32 = 0x1001;
-const ARCH_SET_FS: u32 = 0x1002;
-const ARCH_GET_FS: u32 = 0x1003;
-/// In the state: memory is at the window; start-up has run; the last shard that a thread of this process took; whose
-/// process that is; counts are not kept; what stands for a thread's own memory while there is none.
-const WINDOW_MAPPED: i32 = 0;
+/// In the state: start-up has run; counts are not kept. What threads need is described in `threads.rs`.
 const STARTED: i32 = 8;
-const LAST_SHARD: i32 = 16;
-const PROCESS: i32 = 24;
-const FAILED: i32 = 32;
-const NO_THREAD: i32 = 40;
-/// In a shard: the one that was taken before.
-const BEFORE: i32 = 16;
+const FAILED: i32 = 16;
 const ESRCH: i32 = -3;
 /// `st_ino` in `struct stat`, and its size.
 const ST_INO: i32 = 8;
 const STAT_LEN: i32 = 144;
-/// The buffer below the frame pointer: the path, then a `struct stat` or what is read, then the pid namespace.
+/// The buffer below the frame pointer: the path, then a `struct stat` or what is read, then the pid namespace, the mask of
+/// signals, and the thread's area.
 const PATH_AT: i32 = -(PATH_LEN as i32) - 64;
 const STAT_AT: i32 = PATH_AT - STAT_LEN;
 const SPACE_AT: i32 = STAT_AT - 16;
 const MASK_AT: i32 = SPACE_AT - 16;
-const FRAME: i32 = -MASK_AT + 64;
+const AREA_AT: i32 = MASK_AT - 16;
+const FRAME: i32 = -AREA_AT + 64;
 
 const NAMESPACE: &[u8] = b"/proc/self/ns/pid\0";
 const LOST: &[u8] = b"lancet: counts are not kept: ";
 const NO_SPACE: &[u8] = b": no space, or cannot be mapped\n";
-const NO_WINDOW: &[u8] = b"lancet: something else is mapped at 0x70000000, where counters must be\n";
 const TOO_LONG: &[u8] = b"the path of the counts file is too long\n";
 
 /// The code, at its place.
@@ -131,6 +122,7 @@ struct Writer {
     signals: SignalLabels,
     start: CodeLabel,
     take: CodeLabel,
+    be_known: CodeLabel,
     texts: Vec<(CodeLabel, Vec<u8>)>,
 }
 
@@ -140,9 +132,10 @@ impl Writer {
     fn new(places: RunTimePlaces) -> Result<Writer, IcedError> {
         let mut asm = CodeAssembler::new(64)?;
         let mut label = || asm.create_label();
-        let (start_up, forked, new_thread, start, take) = (label(), label(), label(), label(), label());
+        let (start_up, forked, new_thread) = (label(), label(), label());
+        let (start, take, be_known) = (label(), label(), label());
         let signals = SignalLabels { entry: label(), end: label(), frame_start: label(), frame_end: label() };
-        Ok(Writer { asm, places, start_up, forked, new_thread, signals, start, take, texts: Vec::new() })
+        Ok(Writer { asm, places, start_up, forked, new_thread, signals, start, take, be_known, texts: Vec::new() })
     }
 
     /// The distance from the code's start, where the start-up code is, for addressing through rbx.
@@ -166,6 +159,7 @@ impl Writer {
         self.entry()?;
         self.after_fork()?;
         self.in_new_thread()?;
+        self.become_known()?;
         self.at_signal()?;
         self.first()?;
         self.take_shard()?;
@@ -210,132 +204,30 @@ impl Writer {
         let mut forked = self.forked;
         self.asm.set_label(&mut forked)?;
         self.forked = forked;
-        let (mut parent, mut known, mut same) =
-            (self.asm.create_label(), self.asm.create_label(), self.asm.create_label());
+        let mut parent = self.asm.create_label();
         self.asm.test(rax, rax)?;
         self.asm.jnz(parent)?;
         // The red zone of the function that is being instrumented is not in use: it has just made a call.
-        for reg in [rax, rcx, rdx, rsi, rdi, r8, r9, r10, r11, rbx, rbp] {
-            self.asm.push(reg)?;
-        }
+        self.push_all()?;
         self.asm.lea(rbx, ptr(self.start_up))?;
-        // Away from the parent's shard, whatever happens then.
         match self.places.shard {
-            Shard::At(shard) => self.map_private(shard)?,
-            Shard::PerThread => {
-                let state = self.distance_to(self.places.state);
-                self.system(call::GETTID)?;
-                self.asm.cmp(rax, qword_ptr(WINDOW).gs())?;
-                self.asm.je(known)?;
-                self.asm.xor(esi, esi)?;
-                self.set_base()?;
-                // A new process has a copy of the list of shards, not the shards.
-                self.system(call::GETPID)?;
-                self.asm.cmp(rax, qword_ptr(rbx + state + PROCESS))?;
-                self.asm.je(same)?;
-                self.asm.mov(qword_ptr(rbx + state + PROCESS), rax)?;
-                self.asm.mov(qword_ptr(rbx + state + LAST_SHARD), 0)?;
-                self.asm.set_label(&mut same)?;
-                self.asm.nop()?;
+            Shard::At(shard) => {
+                // Away from the parent's shard, whatever happens then.
+                self.map_private(shard)?;
+                self.asm.xor(edi, edi)?;
+                self.asm.call(self.take)?;
             }
+            Shard::PerThread(_) => self.take_all()?,
         }
-        self.asm.xor(edi, edi)?;
-        self.asm.call(self.take)?;
-        self.asm.set_label(&mut known)?;
-        for reg in [rbp, rbx, r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax] {
-            self.asm.pop(reg)?;
-        }
+        self.pop_all()?;
         self.asm.set_label(&mut parent)?;
         self.asm.ret()
-    }
-
-    /// A static program sets up its threads' own memory by itself, some time after its start. Until then gates find the
-    /// address of that memory in a place of ours.
-    fn stand_in_for_thread(&mut self) -> Done {
-        let mut there = self.asm.create_label();
-        let place = self.distance_to(self.places.state) + NO_THREAD;
-        self.asm.lea(rsi, ptr(rbx + place))?;
-        self.asm.mov(edi, ARCH_GET_FS)?;
-        self.system(call::ARCH_PRCTL)?;
-        self.asm.cmp(qword_ptr(rbx + place), 0)?;
-        self.asm.jne(there)?;
-        self.asm.lea(rsi, ptr(rbx + place))?;
-        self.asm.mov(qword_ptr(rsi), rsi)?;
-        self.asm.mov(edi, ARCH_SET_FS)?;
-        self.system(call::ARCH_PRCTL)?;
-        self.asm.set_label(&mut there)?;
-        self.asm.nop()
-    }
-
-    /// Memory at the window, if there is none yet.
-    fn map_window(&mut self) -> Done {
-        let mut done = self.asm.create_label();
-        let mapped = self.distance_to(self.places.state) + WINDOW_MAPPED;
-        self.asm.cmp(qword_ptr(rbx + mapped), 0)?;
-        self.asm.jne(done)?;
-        self.asm.mov(edi, WINDOW)?;
-        self.asm.mov(rsi, self.places.shard_len)?;
-        self.asm.mov(edx, READ_WRITE)?;
-        self.asm.mov(r10d, MAP_PRIVATE | MAP_FIXED_NOREPLACE | MAP_ANONYMOUS | MAP_NORESERVE)?;
-        self.asm.mov(r8, -1i64)?;
-        self.asm.xor(r9d, r9d)?;
-        self.system(call::MMAP)?;
-        let mut fits = self.asm.create_label();
-        self.asm.cmp(rax, WINDOW as i32)?;
-        self.asm.je(fits)?;
-        // Edited code cannot run without.
-        let text = self.text(NO_WINDOW);
-        self.print(text, NO_WINDOW.len())?;
-        self.asm.mov(edi, 127u32)?;
-        self.system(call::EXIT_GROUP)?;
-        self.asm.set_label(&mut fits)?;
-        self.asm.mov(qword_ptr(rbx + mapped), 1)?;
-        self.asm.set_label(&mut done)?;
-        self.asm.nop()
-    }
-
-    /// The thread's base register from rsi.
-    fn set_base(&mut self) -> Done {
-        self.asm.mov(edi, ARCH_SET_GS)?;
-        self.system(call::ARCH_PRCTL)
-    }
-
-    /// Gates lead here, with the way on on the stack.
-    fn in_new_thread(&mut self) -> Done {
-        let mut new_thread = self.new_thread;
-        self.asm.set_label(&mut new_thread)?;
-        self.new_thread = new_thread;
-        if self.places.shard != Shard::PerThread {
-            return self.asm.ret();
-        }
-        for reg in [rax, rcx, rdx, rsi, rdi, r8, r9, r10, r11, rbx, rbp] {
-            self.asm.push(reg)?;
-        }
-        self.asm.lea(rbx, ptr(self.start_up))?;
-        self.map_window()?;
-        // Before start-up, what is counted is counted at the window, and taken over then.
-        let mut early = self.asm.create_label();
-        self.asm.cmp(qword_ptr(rbx + self.distance_to(self.places.state) + STARTED), 0)?;
-        self.asm.je(early)?;
-        self.asm.xor(edi, edi)?;
-        self.asm.call(self.take)?;
-        self.asm.set_label(&mut early)?;
-        for reg in [rbp, rbx, r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax] {
-            self.asm.pop(reg)?;
-        }
-        // No `ret`, which a shadow stack would take for an attack. No signal's handler writes to the red zone.
-        self.asm.lea(rsp, ptr(rsp + 8))?;
-        self.asm.jmp(qword_ptr(rsp - 8))
     }
 
     fn map_private(&mut self, shard: Svma) -> Done {
         self.asm.lea(rdi, ptr(rbx + self.distance_to(shard)))?;
         self.asm.mov(rsi, self.places.shard_len)?;
-        self.asm.mov(edx, READ_WRITE)?;
-        self.asm.mov(r10d, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS)?;
-        self.asm.mov(r8, -1i64)?;
-        self.asm.xor(r9d, r9d)?;
-        self.system(call::MMAP)
+        self.map_memory(MAP_FIXED)
     }
 
     /// Called with the environment in rdx: reads the variable, takes a shard.
@@ -379,13 +271,10 @@ impl Writer {
         self.print(too_long, TOO_LONG.len())?;
         self.asm.mov(qword_ptr(rbx + self.distance_to(self.places.state) + FAILED), 1)?;
         self.asm.set_label(&mut done)?;
-        if self.places.shard == Shard::PerThread {
-            let state = self.distance_to(self.places.state);
+        if let Shard::PerThread(place) = self.places.shard {
             self.stand_in_for_thread()?;
-            self.map_window()?;
-            self.system(call::GETPID)?;
-            self.asm.mov(qword_ptr(rbx + state + PROCESS), rax)?;
-            self.asm.mov(qword_ptr(rbx + state + STARTED), 1)?;
+            self.asm.call(self.be_known)?;
+            self.be_started(place)?;
         }
         self.asm.mov(edi, 1u32)?;
         self.asm.call(self.take)?;
@@ -412,8 +301,14 @@ impl Writer {
         self.asm.lea(rdx, ptr(rbp + (MASK_AT - 8)))?;
         self.set_mask()?;
         let (mut failed, mut out, mut search, mut append, mut taken) = self.labels5();
-        let (mut own, mut uncounted) = (self.asm.create_label(), self.asm.create_label());
+        let (mut own, mut uncounted, mut no_area) =
+            (self.asm.create_label(), self.asm.create_label(), self.asm.create_label());
         self.asm.mov(qword_ptr(rbp + SPACE_AT), 0)?;
+        if let Shard::PerThread(place) = self.places.shard {
+            self.system(call::GETTID)?;
+            self.asm.mov(r13, rax)?;
+            self.have_area(place, no_area)?;
+        }
         let has_failed = self.distance_to(self.places.state) + FAILED;
         self.asm.cmp(qword_ptr(rbx + has_failed), 0)?;
         self.asm.jne(uncounted)?;
@@ -422,11 +317,6 @@ impl Writer {
         self.expand_path(failed)?;
         self.open(failed)?;
         self.check_header(failed)?;
-        if self.places.shard == Shard::PerThread {
-            self.system(call::GETTID)?;
-            self.asm.mov(r13, rax)?;
-            self.take_over(out)?;
-        }
 
         // rsp is below the buffer; the namespace that process ids are of:
         let namespace = self.text(NAMESPACE);
@@ -439,6 +329,11 @@ impl Writer {
         self.asm.mov(rax, qword_ptr(rbp + STAT_AT + ST_INO))?;
         self.asm.mov(qword_ptr(rbp + SPACE_AT), rax)?;
         self.asm.set_label(&mut no_namespace)?;
+        if let Shard::PerThread(place) = self.places.shard {
+            self.system(call::GETTID)?;
+            self.asm.mov(r13, rax)?;
+            self.take_over(place, own)?;
+        }
 
         let mut next = self.asm.create_label();
         self.asm.mov(r12d, HEADER_LEN as u32)?;
@@ -471,21 +366,14 @@ impl Writer {
         self.asm.js(no_space)?;
         self.asm.set_label(&mut taken)?;
         self.add_early_counts(no_space)?;
-        self.map(match self.places.shard {
-            Shard::At(at) => Some(at),
-            Shard::PerThread => None,
-        })?;
+        self.map(true)?;
         self.asm.test(rax, rax)?;
         self.asm.js(no_space)?;
         self.asm.set_label(&mut own)?;
         self.asm.mov(qword_ptr(rax), r13)?;
         self.asm.mov(rcx, qword_ptr(rbp + SPACE_AT))?;
         self.asm.mov(qword_ptr(rax + 8), rcx)?;
-        if self.places.shard == Shard::PerThread {
-            let last = self.distance_to(self.places.state) + LAST_SHARD;
-            self.asm.mov(rcx, qword_ptr(rbx + last))?;
-            self.asm.mov(qword_ptr(rax + BEFORE), rcx)?;
-            self.asm.mov(qword_ptr(rbx + last), rax)?;
+        if let Shard::PerThread(_) = self.places.shard {
             self.have_shard()?;
         }
         self.asm.jmp(out)?;
@@ -499,8 +387,15 @@ impl Writer {
         self.asm.mov(qword_ptr(rbx + has_failed), 1)?;
         self.asm.set_label(&mut uncounted)?;
         match self.places.shard {
-            Shard::PerThread => self.count_for_nobody(own, out)?,
             Shard::At(_) => self.asm.nop()?,
+            Shard::PerThread(place) => {
+                self.count_for_nobody(place)?;
+                self.asm.jmp(out)?;
+                // Not where the thread comes from that started this one.
+                self.asm.set_label(&mut no_area)?;
+                self.asm.xor(esi, esi)?;
+                self.set_base()?;
+            }
         }
         self.asm.set_label(&mut out)?;
         let mut no_file = self.asm.create_label();
@@ -528,59 +423,6 @@ impl Writer {
         self.asm.mov(edi, SIG_SETMASK)?;
         self.asm.mov(r10d, 8u32)?;
         self.system(call::SIGPROCMASK)
-    }
-
-    /// The shard at rax is this thread's from now on.
-    fn have_shard(&mut self) -> Done {
-        self.asm.mov(rcx, qword_ptr(0).fs())?;
-        self.asm.mov(qword_ptr(rax + SHARD_THREAD as i32), rcx)?;
-        self.asm.mov(ecx, WINDOW)?;
-        self.asm.mov(rsi, rax)?;
-        self.asm.sub(rsi, rcx)?;
-        self.set_base()
-    }
-
-    /// Takes the shard of a thread of this process that is gone, if there is one: mappings are limited.
-    fn take_over(&mut self, out: CodeLabel) -> Done {
-        let (mut next, mut gone, mut none) =
-            (self.asm.create_label(), self.asm.create_label(), self.asm.create_label());
-        self.asm.mov(r12, qword_ptr(rbx + self.distance_to(self.places.state) + LAST_SHARD))?;
-        self.asm.set_label(&mut next)?;
-        self.asm.test(r12, r12)?;
-        self.asm.jz(none)?;
-        self.asm.mov(rdi, qword_ptr(r12))?;
-        // Its own: the thread's memory has moved, as it does when a static program sets it up.
-        self.asm.cmp(rdi, r13)?;
-        self.asm.je(gone)?;
-        self.asm.xor(esi, esi)?;
-        self.system(call::KILL)?;
-        self.asm.cmp(rax, ESRCH)?;
-        self.asm.je(gone)?;
-        self.asm.mov(r12, qword_ptr(r12 + BEFORE))?;
-        self.asm.jmp(next)?;
-        self.asm.set_label(&mut gone)?;
-        self.asm.mov(qword_ptr(r12), r13)?;
-        self.asm.mov(rax, r12)?;
-        self.have_shard()?;
-        self.asm.jmp(out)?;
-        self.asm.set_label(&mut none)?;
-        self.asm.nop()
-    }
-
-    /// Without a file, a thread counts in memory that nobody reads, so that gates let it through.
-    fn count_for_nobody(&mut self, own: CodeLabel, out: CodeLabel) -> Done {
-        self.system(call::GETTID)?;
-        self.asm.mov(r13, rax)?;
-        self.take_over(out)?;
-        self.asm.xor(edi, edi)?;
-        self.asm.mov(rsi, self.places.shard_len)?;
-        self.asm.mov(edx, READ_WRITE)?;
-        self.asm.mov(r10d, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)?;
-        self.asm.mov(r8, -1i64)?;
-        self.asm.xor(r9d, r9d)?;
-        self.system(call::MMAP)?;
-        self.asm.test(rax, rax)?;
-        self.asm.jns(own)
     }
 
     fn labels5(&mut self) -> (CodeLabel, CodeLabel, CodeLabel, CodeLabel, CodeLabel) {

@@ -43,14 +43,18 @@ impl Cache {
             return Ok(kept);
         }
         let editor = Editor::open(original, options.wanted)?;
+        let how = CountOptions {
+            sharing,
+            rounds: options.rounds,
+            notes_handlers: options.libraries,
+            ..CountOptions::default()
+        };
         let mut result = Err(at(io::ErrorKind::NotFound.into()));
         for folder in &self.folders {
             let out = folder.join(&copy);
             let made = DirBuilder::new().recursive(true).mode(0o700).create(folder.join(&key));
             result = match made {
-                Ok(()) => editor
-                    .write_counting(&out, &CountOptions { sharing, rounds: options.rounds, ..CountOptions::default() })
-                    .map(|()| out),
+                Ok(()) => editor.write_counting(&out, &how).map(|()| out),
                 Err(cause) => Err(Error::File { path: folder.display().to_string(), cause }),
             };
             if result.is_ok() {
@@ -78,6 +82,6 @@ fn key(original: &Path, options: &Options<'_>, sharing: Option<Sharing>) -> io::
         (file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()).hash(&mut hasher);
     }
     options.wanted_name.hash(&mut hasher);
-    (sharing, options.rounds).hash(&mut hasher);
+    (sharing, options.rounds, options.libraries).hash(&mut hasher);
     Ok(format!("{:016x}", hasher.finish()))
 }

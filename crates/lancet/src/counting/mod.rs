@@ -9,18 +9,20 @@
 
 mod cache;
 mod libraries;
+mod slots;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lancet_engine::image::Image;
+use lancet_engine::layout::LayoutError;
 use lancet_engine::program::{FuncId, Program};
 use lancet_isa::runtime::VARIABLE;
 use tempfile::TempDir;
 
 use crate::Error;
-use crate::rewrite::{Sharing, may_have_threads};
+use crate::rewrite::Sharing;
 use crate::tools::count::{Counted, Rounds};
 use cache::Cache;
 
@@ -61,26 +63,32 @@ impl Prepared {
             with_libraries: options.libraries,
             left_out: Vec::new(),
         };
-        match cache.rewritten(program, options, None) {
-            Ok(path) => prepared.program = path,
-            Err(error) if options.libraries => prepared.left_out.push(error),
-            Err(error) => return Err(error),
-        }
         if options.libraries {
-            prepared.add_libraries(&cache, options)?;
+            prepared.add_all(&cache, options)?;
+        } else {
+            prepared.program = cache.rewritten(program, options, None)?;
         }
         Ok(prepared)
     }
 
-    fn add_libraries(&mut self, cache: &Cache, options: &Options<'_>) -> Result<(), Error> {
+    fn add_all(&mut self, cache: &Cache, options: &Options<'_>) -> Result<(), Error> {
         let links = self.folder.path().join(LIBRARIES);
         let at = |cause| Error::File { path: links.display().to_string(), cause };
         std::fs::create_dir(&links).map_err(at)?;
         let program = Image::open(&self.original)?;
-        // Only the program tells whether there are threads.
-        let sharing = if may_have_threads(&program) { Sharing::Atomic } else { Sharing::Alone };
-        for library in libraries::loaded_by(&program)? {
-            match cache.rewritten(&library.path, options, Some(sharing)) {
+        match cache.rewritten(&self.original, options, Some(slots::of_program(&program))) {
+            Ok(path) => self.program = path,
+            Err(error) => self.left_out.push(error),
+        }
+        let libraries = libraries::loaded_by(&program)?;
+        for (library, sharing) in libraries.iter().zip(slots::of_libraries(&program, &libraries)) {
+            let rewritten = match cache.rewritten(&library.path, options, Some(sharing)) {
+                Err(Error::Layout { cause: LayoutError::ManyCounters { .. }, .. }) => {
+                    cache.rewritten(&library.path, options, Some(Sharing::Atomic))
+                }
+                other => other,
+            };
+            match rewritten {
                 Ok(path) => std::os::unix::fs::symlink(path, links.join(&library.name)).map_err(at)?,
                 Err(error) => self.left_out.push(error),
             }

@@ -1,6 +1,8 @@
 //! Landing pads of moved code: a language-specific data area for each new FDE that needs one.
 //!
-//! Call sites are written anew, as `uleb128`. Actions are relative to each other and are copied; so are types, whose
+//! Call sites are written anew, as `uleb128`. A personality routine may be part of the program, and counted: so that it
+//! does the same as before, there are as many call sites in front of each as there were, empty ones if need be, and numbers
+//! are as long as they were; where they would have to be longer, an entry of its own can make them smaller. Actions are relative to each other and are copied; so are types, whose
 //! pointers are fixed when the place of the table is known. Landing pads are relative to the start of the code if they
 //! all are behind it, which is what every personality routine understands. If some are in front (a cold part may
 //! stand anywhere), an explicit `LPStart` just before the first of them is the base; it is not the pad itself, because
@@ -8,7 +10,6 @@
 
 use std::ops::Range;
 
-use gimli::leb128::write::Leb128;
 use gimli::{Reader, constants};
 use lancet_isa::Svma;
 use rustc_hash::FxHashSet;
@@ -22,6 +23,7 @@ use crate::image::{CallSite, Fde, Image, Lsda, read_encoded};
 /// What the old area of an FDE says.
 pub(super) struct Pads<'a> {
     lsda: Lsda<'a>,
+    /// All, the empty ones included.
     pub sites: Vec<CallSite>,
     /// The actions that call sites lead to are in so many bytes.
     actions: usize,
@@ -50,7 +52,15 @@ impl<'a> Pads<'a> {
         Ok(Some(Pads { lsda, sites, actions: reach.actions, types }))
     }
 
-    /// Writes the area for new code at `start`. `sites` say where call sites went, and their pads.
+    /// Can a call site that went there be written with numbers as long as they were, in an area for code at `start`?
+    pub fn fits(start: Svma, site: &CallSite) -> bool {
+        let fits = |value: u64, len: u8| len >= MOST_CODED || value >> (7 * len) == 0;
+        let pad_fits = |pad: Svma| pad > start && fits(pad - start, site.coded[2]);
+        fits(site.start - start, site.coded[0]) && fits(site.len, site.coded[1]) && site.pad.is_none_or(pad_fits)
+    }
+
+    /// Writes the area for new code at `start`. `sites` say where call sites went, and their pads; those in front of the
+    /// first one are empty.
     pub fn write(&self, draft: &mut Draft, start: Svma, sites: &[CallSite]) -> Target {
         let area = Target::Lsda(draft.lsdas.len() as u32);
         let first = sites.iter().filter_map(|site| site.pad).min();
@@ -68,21 +78,21 @@ impl<'a> Pads<'a> {
         };
         let mut coded = Vec::with_capacity(8 * sites.len());
         for site in sites {
-            push_uleb(&mut coded, site.start - start);
-            push_uleb(&mut coded, site.len);
-            push_uleb(&mut coded, site.pad.map_or(0, |pad| pad - base));
-            push_uleb(&mut coded, site.action);
+            let pad = site.pad.map_or(0, |pad| pad - base);
+            for (value, len) in [site.start - start, site.len, pad, site.action].into_iter().zip(site.coded) {
+                push_long_uleb(&mut coded, value, len.into());
+            }
         }
-        let size = Leb128::unsigned(coded.len() as u64);
-        let types_len = self.types_end() - self.types.range.start;
-        if self.types.range.is_empty() {
-            draft.lsdas.push(constants::DW_EH_PE_omit.0);
-        } else {
-            draft.lsdas.push(self.lsda.type_encoding.0);
-            push_uleb(&mut draft.lsdas, (1 + size.len() + coded.len() + self.actions + types_len) as u64);
+        let mut size = Vec::new();
+        push_long_uleb(&mut size, coded.len() as u64, self.lsda.sites_size_len);
+        draft.lsdas.push(self.lsda.type_encoding.0);
+        if self.lsda.types_end.is_some() {
+            let types = if self.types.range.is_empty() { 0 } else { self.types_end() - self.types.range.start };
+            let distance = 1 + size.len() + coded.len() + self.actions + types;
+            push_long_uleb(&mut draft.lsdas, distance as u64, self.lsda.types_end_len);
         }
         draft.lsdas.push(constants::DW_EH_PE_uleb128.0);
-        draft.lsdas.extend_from_slice(size.bytes());
+        draft.lsdas.extend_from_slice(&size);
         draft.lsdas.extend_from_slice(&coded);
         // What is copied was inside the area when it was read.
         let old = self.lsda.whole.slice();
@@ -100,6 +110,22 @@ impl<'a> Pads<'a> {
     }
 }
 
+/// Numbers of so many bytes hold every value.
+const MOST_CODED: u8 = 9;
+
+/// Writes a number in no fewer bytes than these.
+fn push_long_uleb(out: &mut Vec<u8>, value: u64, len: usize) {
+    let start = out.len();
+    push_uleb(out, value);
+    while out.len() - start < len {
+        // The last byte says that more follow; zeros change nothing.
+        if let Some(last) = out.last_mut() {
+            *last |= 0x80;
+        }
+        out.push(0);
+    }
+}
+
 /// How far the tables go that call sites lead into: nothing states their sizes.
 struct Reach {
     actions: usize,
@@ -111,7 +137,7 @@ impl Reach {
     fn of(lsda: &Lsda<'_>, sites: &[CallSite]) -> gimli::Result<Reach> {
         let mut reach = Reach { actions: 0, types: 0, specifications: 0 };
         let mut seen = FxHashSet::default();
-        for site in sites.iter().filter(|site| site.action != 0) {
+        for site in sites.iter().filter(|site| site.action != 0 && site.len > 0) {
             let mut next = usize::try_from(site.action - 1).ok();
             while let Some(offset) = next.filter(|&offset| seen.insert(offset)) {
                 next = reach.action(lsda, offset)?;

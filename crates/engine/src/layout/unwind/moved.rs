@@ -79,7 +79,11 @@ impl<'a> Source<'a> {
         let fdes = self.image.fdes();
         let first = fdes.partition_point(|fde| fde.end() <= piece.old_start);
         for fde in fdes[first..].iter().take_while(|fde| fde.start < piece.old_end) {
-            left = self.moved(piece, fde, left, &asides.states, draft)?;
+            let pads = Pads::read(self.image, &self.table, fde)
+                .map_err(|obstacle| UnwindError::Obstacle { at: fde.start, obstacle })?;
+            for old in self.parts(piece, fde, pads.as_ref()) {
+                left = self.moved(piece, fde, (old, pads.as_ref()), left, &asides.states, draft)?;
+            }
         }
         while let Some(first) = left.first() {
             let (own, rest) = left.split_at(alike(left));
@@ -98,11 +102,46 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    /// Writes what an FDE says about the piece, and as many asides as fit; gives those that are left.
+    /// The old code of an FDE in a piece, in as many parts as need entries of their own.
+    fn parts(&self, piece: &MovedPiece, fde: &Fde, pads: Option<&Pads<'a>>) -> Vec<Part> {
+        let mut part = Part { start: fde.start.max(piece.old_start), end: fde.end().min(piece.old_end) };
+        let mut parts = Vec::new();
+        let new_start = |part: Part| match part.start == piece.old_start {
+            true => Some(piece.new_start),
+            false => piece.to_new(part.start),
+        };
+        for site in pads.map_or(&[][..], |pads| &pads.sites) {
+            let fits = |part: Part, end: Svma| {
+                let new = self.new_site(piece, site, Part { start: part.start, end });
+                new.zip(new_start(part)).is_none_or(|(new, start)| Pads::fits(start, &new))
+            };
+            let end = (site.start + site.len).min(part.end);
+            if fits(part, end) {
+                continue;
+            }
+            // Perhaps in several parts. Between blocks, all that was added belongs to the one behind.
+            let inside = |at: &Svma| *at > site.start && *at < end;
+            let mut starts = vec![site.start];
+            starts.extend(piece.spans.iter().map(|span| span.old).filter(inside));
+            let ends: Vec<Svma> = starts.iter().skip(1).copied().chain([end]).collect();
+            for (at, end) in starts.into_iter().zip(ends) {
+                let next = Part { start: at, end: part.end };
+                if at > part.start && !fits(part, end) && fits(next, end) {
+                    parts.push(Part { start: part.start, end: at });
+                    part = next;
+                }
+            }
+        }
+        parts.push(part);
+        parts
+    }
+
+    /// Writes what an FDE says about a part of the piece, and as many asides as fit; gives those that are left.
     fn moved<'s>(
         &self,
         piece: &MovedPiece,
         fde: &Fde,
+        (old, pads): (Part, Option<&Pads<'a>>),
         asides: &'s [Aside],
         states: &[State<'a>],
         draft: &mut Draft,
@@ -110,7 +149,6 @@ impl<'a> Source<'a> {
         let obstacle = |obstacle| UnwindError::Obstacle { at: fde.start, obstacle };
         let rules_obstacle = |error| UnwindError::Obstacle { at: fde.start, obstacle: Obstacle::Rules(error) };
         let (cie, entry) = sound_entry(&self.table, fde).map_err(obstacle)?;
-        let old = Part { start: fde.start.max(piece.old_start), end: fde.end().min(piece.old_end) };
         let to_new = |at: Svma| piece.to_new(at).unwrap_or(piece.new_start);
         let start = if old.start == piece.old_start { piece.new_start } else { to_new(old.start) };
         let (own, left) = match old.end == piece.old_end && asides.first().is_some_and(|aside| aside.of(cie.offset)) {
@@ -125,8 +163,7 @@ impl<'a> Source<'a> {
         if start >= end {
             return Ok(left);
         }
-        let pads = Pads::read(self.image, &self.table, fde).map_err(obstacle)?;
-        let lsda = pads.map(|pads| self.pads(piece, &pads, old, start, draft));
+        let lsda = pads.map(|pads| self.pads(piece, pads, old, start, draft));
 
         let mut new = draft.open(&cie, Part { start, end }, lsda)?;
         let mut machine = Machine::new(self.table, &cie).map_err(rules_obstacle)?;
@@ -158,21 +195,29 @@ impl<'a> Source<'a> {
         Ok(left)
     }
 
-    /// Writes the landing pads of a part of a piece.
+    /// Writes the landing pads of a part of a piece. Call sites that are not in it, or empty, are there for their number.
     fn pads(&self, piece: &MovedPiece, pads: &Pads<'a>, old: Part, start: Svma, draft: &mut Draft) -> Target {
-        let moved = pads.sites.iter().filter_map(|site| {
-            let (first, end) = (site.start.max(old.start), (site.start + site.len).min(old.end));
-            let (new, new_end) = (piece.to_new(first)?, piece.to_new(end)?);
-            let pad = site.pad.map(|pad| self.new_place(piece.func, pad));
-            (first < end && new < new_end).then(|| CallSite {
-                start: new,
-                len: new_end - new,
-                pad,
-                action: site.action,
-            })
-        });
-        let moved: Vec<CallSite> = moved.collect();
-        pads.write(draft, start, &moved)
+        let mut sites = Vec::with_capacity(pads.sites.len());
+        let (mut end, mut used) = (start, 0);
+        for site in &pads.sites {
+            match self.new_site(piece, site, old) {
+                Some(new) => {
+                    end = new.start + new.len;
+                    sites.push(new);
+                    used = sites.len();
+                }
+                None => sites.push(CallSite { start: end, len: 0, pad: None, action: 0, coded: site.coded }),
+            }
+        }
+        pads.write(draft, start, &sites[..used])
+    }
+
+    /// Where the part of a call site went that is in `old`.
+    fn new_site(&self, piece: &MovedPiece, site: &CallSite, old: Part) -> Option<CallSite> {
+        let (first, end) = (site.start.max(old.start), (site.start + site.len).min(old.end));
+        let (new, new_end) = (piece.to_new(first)?, piece.to_new(end)?);
+        let pad = site.pad.map(|pad| self.new_place(piece.func, pad));
+        (first < end && new < new_end).then(|| CallSite { start: new, len: new_end - new, pad, ..*site })
     }
 
     /// Where code of a function went; code that was not moved is still where it was.

@@ -10,8 +10,7 @@ use iced_x86::code_asm::{
 
 use super::{Done, Writer, call};
 use super::{LOST, MAP_FIXED, MAP_SHARED, NO_SPACE, PATH_AT, READ_WRITE, STAT_AT, TOO_LONG};
-use crate::addr::Svma;
-use crate::runtime::{HEADER_LEN, IDENTITY_LEN, NAME_AT, PATH_LEN, SHARD_HEADER_LEN, Shard, WINDOW};
+use crate::runtime::{HEADER_LEN, IDENTITY_LEN, NAME_AT, PATH_LEN, SHARD_HEADER_LEN, Shard};
 
 /// O_RDWR, O_CREAT, O_NONBLOCK (a pipe must not hang the program), O_NOFOLLOW, O_CLOEXEC.
 const OPEN_FLAGS: u32 = 0o2 | 0o100 | 0o4000 | 0o400_000 | 0o2_000_000;
@@ -190,13 +189,17 @@ impl Writer {
         self.asm.nop()
     }
 
-    /// Maps the shard at r12 in the file, there or anywhere; the address is in rax.
-    pub(super) fn map(&mut self, at: Option<Svma>) -> Done {
-        match at {
-            Some(at) => self.asm.lea(rdi, ptr(rbx + self.distance_to(at)))?,
-            None => self.asm.xor(edi, edi)?,
+    /// Maps the shard at r12 in the file where counters are, or anywhere; the address is in rax.
+    pub(super) fn map(&mut self, in_place: bool) -> Done {
+        match self.places.shard {
+            _ if !in_place => self.asm.xor(edi, edi)?,
+            Shard::At(at) => self.asm.lea(rdi, ptr(rbx + self.distance_to(at)))?,
+            Shard::PerThread(place) => {
+                self.load_shard_place(place)?;
+                self.asm.mov(rdi, rax)?;
+            }
         }
-        let flags = if at.is_some() { MAP_FIXED } else { 0 };
+        let flags = if in_place { MAP_FIXED } else { 0 };
         self.asm.mov(rsi, self.places.shard_len)?;
         self.asm.mov(edx, READ_WRITE)?;
         self.asm.mov(r10d, MAP_SHARED | flags)?;
@@ -205,36 +208,48 @@ impl Writer {
         self.system(call::MMAP)
     }
 
-    /// Code may have run before this did: what it counted is added to the shard in the file.
+    /// Code may have run before this did: what it counted is added to the shard in the file. Threads have an area as soon
+    /// as another object took a shard, and count at the window before.
     pub(super) fn add_early_counts(&mut self, failed: CodeLabel) -> Done {
-        let (mut again, mut done) = (self.asm.create_label(), self.asm.create_label());
+        let mut done = self.asm.create_label();
         self.asm.cmp(qword_ptr(rbp), 0)?;
         self.asm.je(done)?;
-        self.map(None)?;
+        self.map(false)?;
         self.asm.test(rax, rax)?;
         self.asm.js(failed)?;
         self.asm.mov(rdi, rax)?;
         match self.places.shard {
             Shard::At(shard) => self.asm.lea(rsi, ptr(rbx + self.distance_to(shard)))?,
-            Shard::PerThread => self.asm.mov(esi, WINDOW)?,
+            Shard::PerThread(place) => {
+                self.asm.mov(esi, place.at)?;
+                self.move_counts()?;
+                self.load_shard_place(place)?;
+                self.asm.mov(rsi, rax)?;
+            }
         }
+        self.move_counts()?;
+        self.asm.mov(rsi, self.places.shard_len)?;
+        self.system(call::MUNMAP)?;
+        self.asm.set_label(&mut done)?;
+        self.asm.nop()
+    }
+
+    /// From the shard at rsi to the one at rdi.
+    fn move_counts(&mut self) -> Done {
+        let (mut again, mut zero) = (self.asm.create_label(), self.asm.create_label());
         self.asm.mov(rcx, SHARD_HEADER_LEN)?;
         self.asm.mov(rdx, self.places.shard_len)?;
         self.asm.set_label(&mut again)?;
         self.asm.mov(rax, qword_ptr(rsi + rcx))?;
         // Most are zero, and a page that is not written to costs nothing.
-        let mut zero = self.asm.create_label();
         self.asm.test(rax, rax)?;
         self.asm.jz(zero)?;
         self.asm.add(qword_ptr(rdi + rcx), rax)?;
+        self.asm.mov(qword_ptr(rsi + rcx), 0)?;
         self.asm.set_label(&mut zero)?;
         self.asm.add(rcx, 8)?;
         self.asm.cmp(rcx, rdx)?;
-        self.asm.jb(again)?;
-        self.asm.mov(rsi, rdx)?;
-        self.system(call::MUNMAP)?;
-        self.asm.set_label(&mut done)?;
-        self.asm.nop()
+        self.asm.jb(again)
     }
 
     pub(super) fn pread(&mut self, at: i32, len: u32) -> Done {

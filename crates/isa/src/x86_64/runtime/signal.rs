@@ -19,7 +19,7 @@ use iced_x86::code_asm::{
 };
 
 use super::{Done, Writer};
-use crate::runtime::{CUT_CELLS, CUT_NUMBERS, Shard, WINDOW};
+use crate::runtime::{CUT_CELLS, CUT_NUMBERS, Shard};
 
 /// In the kernel's frame: behind the return address `struct ucontext` with the registers, then `siginfo_t`.
 const CONTEXT_LEN: i32 = 304;
@@ -85,7 +85,7 @@ impl Writer {
         self.asm.set_label(&mut note)?;
         self.note(table, cell)?;
         self.asm.set_label(&mut cell)?;
-        self.find_cell(table)
+        self.find_cell()
     }
 
     /// Adds r13 for where the context in r15 was interrupted; how often that was in new code is in r9. The cell is found
@@ -97,17 +97,20 @@ impl Writer {
         self.asm.mov(r12, r15)?;
         self.asm.set_label(&mut next)?;
         self.asm.mov(rbx, qword_ptr(r12 + CONTEXT_RIP))?;
-        let mut end = self.signals.end;
-        self.asm.set_label(&mut end)?;
-        self.signals.end = end;
-        self.asm.db(&[0x48, 0x8d, 0x0d, 0, 0, 0, 0])?;
-        self.asm.cmp(rbx, rcx)?;
-        self.asm.jae(not_ours)?;
-        self.asm.lea(rcx, ptr(self.start_up))?;
-        self.asm.sub(rbx, rcx)?;
-        self.asm.jb(not_ours)?;
+        match self.places.shard {
+            Shard::PerThread(_) => self.find_object(not_ours)?,
+            Shard::At(shard) => {
+                self.load_text_end()?;
+                self.asm.cmp(rbx, rcx)?;
+                self.asm.jae(not_ours)?;
+                self.asm.lea(rcx, ptr(self.start_up))?;
+                self.asm.sub(rbx, rcx)?;
+                self.asm.jb(not_ours)?;
+                self.asm.lea(r14, ptr(rcx + (self.distance_to(shard) + table as i32)))?;
+            }
+        }
         self.asm.call(cell)?;
-        let count = self.in_table(table, 8);
+        let count = self.in_table(8);
         self.asm.lock().add(count, r13)?;
         self.asm.inc(r9d)?;
         self.asm.set_label(&mut not_ours)?;
@@ -128,16 +131,19 @@ impl Writer {
         self.asm.ret()
     }
 
-    /// The cell of rbx, as its distance in rcx from the table's start; r14 is for [`Writer::in_table`].
-    fn find_cell(&mut self, table: u32) -> Done {
+    /// The end of the new code, which is filled in once it is known, in rcx.
+    pub(super) fn load_text_end(&mut self) -> Done {
+        let mut end = self.signals.end;
+        self.asm.set_label(&mut end)?;
+        self.signals.end = end;
+        self.asm.db(&[0x48, 0x8d, 0x0d, 0, 0, 0, 0])
+    }
+
+    /// The cell of rbx in the table at r14, as its distance in rcx from the table's start.
+    fn find_cell(&mut self) -> Done {
         let (mut again, mut next, mut done) =
             (self.asm.create_label(), self.asm.create_label(), self.asm.create_label());
-        let distance = self.in_table(table, 0);
-        if let Shard::At(shard) = self.places.shard {
-            let to_table = self.distance_to(shard) + table as i32;
-            self.asm.lea(r14, ptr(self.start_up))?;
-            self.asm.lea(r14, ptr(r14 + to_table))?;
-        }
+        let distance = self.in_table(0);
         self.asm.xor(ecx, ecx)?;
         self.asm.set_label(&mut again)?;
         self.asm.mov(rax, distance)?;
@@ -160,10 +166,11 @@ impl Writer {
     }
 
     /// A number of the cell that is rcx bytes behind the table's start.
-    fn in_table(&self, table: u32, number: i32) -> AsmMemoryOperand {
+    fn in_table(&self, number: i32) -> AsmMemoryOperand {
+        let place = qword_ptr(r14 + rcx + number);
         match self.places.shard {
-            Shard::At(_) => qword_ptr(r14 + rcx + number),
-            Shard::PerThread => qword_ptr(rcx + ((WINDOW + table) as i32 + number)).gs(),
+            Shard::At(_) => place,
+            Shard::PerThread(_) => place.gs(),
         }
     }
 }

@@ -6,7 +6,7 @@ use lancet_engine::program::{BlockId, Edge, EdgeId, Func, FuncId, Program};
 use lancet_isa::{Flow, Reg};
 use rayon::prelude::*;
 
-use super::cuts::{NUMBERS, may_handle_signals};
+use super::cuts::NUMBERS;
 use super::loops::{Loops, Rounds};
 use super::notes::{NotedFunc, Notes};
 use super::{Counted, Estimator, Placement, Placer, Slot, Weights};
@@ -26,8 +26,15 @@ pub struct CountPlan {
 }
 
 /// Counts everything in the functions that can be edited. An earlier `profile` of the same program tells which edges
-/// to spare; without one they are estimated. `rounds` says where the rounds of loops may be counted.
-pub fn instrument(program: &Program, survey: &Survey, profile: Option<&Counted>, rounds: Rounds) -> CountPlan {
+/// to spare; without one they are estimated. `rounds` says where the rounds of loops may be counted, and `cuts` whether it
+/// is noted where handlers interrupt.
+pub fn instrument(
+    program: &Program,
+    survey: &Survey,
+    profile: Option<&Counted>,
+    rounds: Rounds,
+    cuts: bool,
+) -> CountPlan {
     let editable = survey.edited().filter(|id| are_rows(program.func(*id), survey.joined(*id)));
     let editable: Vec<FuncId> = editable.collect();
     let place = |(estimator, placer): &mut (Estimator, Placer), id: &FuncId| {
@@ -60,7 +67,7 @@ pub fn instrument(program: &Program, survey: &Survey, profile: Option<&Counted>,
         made.holds |= !planned.held.is_empty() || !placement.derived.is_empty();
         made.funcs.push(NotedFunc { entry: program.func(id).entry, first: first.0, placement });
     }
-    made.cuts = may_handle_signals(program.image()).then(|| made.plan.counters_for(NUMBERS));
+    made.cuts = cuts.then(|| made.plan.counters_for(NUMBERS));
     made
 }
 

@@ -41,7 +41,7 @@ use lancet_engine::program::{BlockId, EdgeId, Func};
 
 pub use cost::Cost;
 pub use counted::Counted;
-pub use cuts::Cut;
+pub use cuts::{Cut, may_handle_signals};
 pub use file::{CountsError, CountsFile};
 pub use instrument::{CountPlan, instrument, noted_plan};
 pub use loops::Rounds;

@@ -1,0 +1,97 @@
+//! Programs and libraries that count together, in threads and processes at once.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use lancet::Svma;
+
+use crate::bench::{Bench, Ran, calls_of, lancet};
+use crate::callgrind;
+
+/// Calls of `crowd.c`: threads, times four rounds (two of them in children), times calls.
+const CALLS: u64 = 8 * 4 * 200;
+
+fn counting_all(bench: &Bench, program: &Path, format: &str) -> Command {
+    let mut command = lancet("count");
+    command.args(["--libs", "--format", format, "-o"]).arg(bench.path("report")).arg(program);
+    command.current_dir(bench.path("")).env("XDG_CACHE_HOME", bench.path("cache")).env_remove("LANCET_COUNTS");
+    command
+}
+
+/// How often each instruction of an object ran, by `report` in callgrind's format.
+fn runs_in(bench: &Bench, object: &Path) -> BTreeMap<Svma, u64> {
+    let text = std::fs::read_to_string(bench.path("report")).expect("a report");
+    callgrind::parse(&text, &object.to_string_lossy())
+}
+
+/// No count is lost and none is told twice, whoever calls a library, and wherever processes are made.
+#[test]
+fn a_crowd_in_a_library() {
+    for flags in ["-O2", "-O0"] {
+        let bench = Bench::new();
+        let library = bench.compile("gcc", &["crowd_library.c"], "libcrowd.so", &format!("{flags} -fPIC -shared"));
+        let flags = format!("{flags} -pthread -L. -lcrowd -Wl,-rpath,$ORIGIN");
+        let program = bench.compile("gcc", &["crowd.c"], "crowd", &flags);
+        let ran = Ran::of(&mut counting_all(&bench, &program, "callgrind"));
+        assert_eq!((ran.stdout.as_str(), ran.stderr.as_str(), ran.status), ("done\n", "", Some(0)));
+        let names = |object: &Path| {
+            let image = lancet::Image::open(object).expect("the object");
+            let named = image.symbols().iter().map(|symbol| (image.symbol_name(symbol).to_owned(), symbol.svma));
+            named.collect::<BTreeMap<String, Svma>>()
+        };
+        let (inside, outside) = (runs_in(&bench, &library), runs_in(&bench, &program));
+        let (of_library, of_program) = (names(&library), names(&program));
+        let first = |runs: &BTreeMap<Svma, u64>, at: Svma| runs.get(&at).copied();
+        assert_eq!(first(&inside, of_library["crowd_step"]), Some(CALLS * 500), "{flags}");
+        assert_eq!(first(&inside, of_library["crowd_each"]), Some(CALLS), "{flags}");
+        assert_eq!(first(&inside, of_library["crowd_interpret"]), Some(CALLS), "{flags}");
+        assert_eq!(first(&inside, of_library["crowd_fork"]), Some(16), "{flags}");
+        assert_eq!(first(&outside, of_program["callback"]), Some(CALLS * 500), "{flags}");
+        // Every operation of the interpreter, which jumps of their own lead to: three, three, one, one and one each.
+        let [mut often, mut whole] = [0, 0];
+        for count in inside.values() {
+            often += u64::from(*count == 3 * CALLS * 500);
+            whole += u64::from(*count == CALLS * 500);
+        }
+        assert!(often > 2 && whole > 2, "{flags}: {inside:?}");
+    }
+}
+
+/// A library that was rewritten by itself, loaded and unloaded by a program with threads that counts, too.
+#[test]
+fn a_crowd_in_a_library_that_is_loaded() {
+    let bench = Bench::new();
+    let library = bench.compile("gcc", &["crowd_library.c"], "crowd_library.so", "-O2 -fPIC -shared");
+    let program = bench.compile("gcc", &["crowd.c"], "crowd", "-O2 -pthread -DLOAD");
+    let counting = bench.counting(&library, "library.counting");
+    let rewritten = bench.counting(&program, "crowd.counting");
+    let ran = bench.run(&rewritten, &[counting.to_str().expect("UTF-8")]);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str(), ran.status), ("done\n", "", Some(0)));
+    let counted = bench.counted("library.counting");
+    assert_eq!(calls_of(&counted, "crowd_step"), 2 * CALLS * 500);
+    assert_eq!(calls_of(&bench.counted("crowd.counting"), "callback"), 2 * CALLS * 500);
+}
+
+/// A handler of the program interrupts a library for good: every instruction is counted exactly all the same.
+#[test]
+fn cuts_in_a_library() {
+    let bench = Bench::new();
+    let library = bench.compile("gcc", &["cuts.c"], "libspin.so", "-O2 -w -DLIBRARY -fPIC -shared");
+    let program = bench.compile("gcc", &["cuts.c"], "cuts", "-O2 -w -DHOST -L. -lspin -Wl,-rpath,$ORIGIN");
+    for arguments in [&["400"][..], &["50", "end"]] {
+        let ran = Ran::of(counting_all(&bench, &program, "callgrind").args(arguments));
+        assert_eq!((ran.stderr.as_str(), ran.signal), ("", None));
+        let (inside, outside) = (runs_in(&bench, &library), runs_in(&bench, &program));
+        assert!(ran.stdout.lines().filter(|line| line.starts_with("library ")).count() > 10);
+        for line in ran.stdout.lines() {
+            let (runs, line) = match line.strip_prefix("library ") {
+                Some(line) => (&inside, line),
+                None => (&outside, line),
+            };
+            let (at, expected) = line.split_once(' ').expect("an address and a number");
+            let at = Svma(u64::from_str_radix(at, 16).expect("an address"));
+            assert_eq!(runs.get(&at).copied().unwrap_or(0), expected.parse::<u64>().expect("a number"), "{line}");
+        }
+    }
+}
