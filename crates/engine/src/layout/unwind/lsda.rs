@@ -2,10 +2,12 @@
 //!
 //! Call sites are written anew, as `uleb128`. A personality routine may be part of the program, and counted: so that it
 //! does the same as before, there are as many call sites in front of each as there were, empty ones if need be, and numbers
-//! are as long as they were; where they would have to be longer, an entry of its own can make them smaller. Actions are relative to each other and are copied; so are types, whose
-//! pointers are fixed when the place of the table is known. Landing pads are relative to the start of the code if they
-//! all are behind it, which is what every personality routine understands. If some are in front (a cold part may
-//! stand anywhere), an explicit `LPStart` just before the first of them is the base; it is not the pad itself, because
+//! are as long as they were; where they would have to be longer, an entry of its own can make them smaller.
+//!
+//! Actions are relative to each other and are copied; so are types, whose pointers are fixed when the place of the table
+//! is known. Landing pads are relative to the start of the code if they all are behind it, which is what every
+//! personality routine understands. If some are in front (a cold part may stand anywhere), an explicit `LPStart` just
+//! before the first of them is the base; it is not the pad itself, because
 //! an offset of 0 means that there is none.
 
 use std::ops::Range;
