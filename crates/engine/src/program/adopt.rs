@@ -9,6 +9,7 @@ use lancet_isa::Svma;
 use rustc_hash::FxHashSet;
 
 use super::FoundBy;
+use super::active::Active;
 use super::discover::{Discovery, Outflow, OutflowKind, Region};
 use crate::image::Image;
 
@@ -29,7 +30,7 @@ struct Reached {
 impl Discovery<'_> {
     /// Finds the regions that are parts of others, and joins them.
     pub(super) fn adopt_parts(&mut self) {
-        let flows = self.outflows(|_| true, |_| true);
+        let flows = self.outflows(&Active::All, |_| true);
         let owners = self.owners(&flows);
         if owners.iter().enumerate().all(|(i, owner)| *owner as usize == i) {
             return;

@@ -15,6 +15,7 @@ use std::ops::Range;
 use lancet_isa::{Svma, Target};
 use rayon::prelude::*;
 
+use super::active::Active;
 use super::blocks::{End, NO_BLOCK, RegionBlock, RegionCfg};
 use super::extend::{Extended, extend};
 use super::func::{FoundBy, Part};
@@ -170,6 +171,12 @@ pub(super) struct Discovery<'a> {
     pub(super) noreturn_slots: Vec<Svma>,
     /// Regions have other numbers than when they were linked.
     pub(super) renumbered: bool,
+    /// All regions that must be read, or that have changed since their outflows were followed.
+    pub(super) active: Active,
+    /// Does a region never return, as far as is known?
+    pub(super) noreturn: Vec<bool>,
+    /// Regions that say that they are parts of functions.
+    split: Vec<Part>,
 }
 
 /// Control that leaves a region, or calls.
@@ -199,6 +206,9 @@ pub(super) fn discover(image: &Image) -> Discovery<'_> {
         stops: Vec::new(),
         noreturn_slots: noreturn_slots(image),
         renumbered: true,
+        active: Active::All,
+        noreturn: Vec::new(),
+        split: Vec::new(),
     };
     found.plant(seeds::collect(image));
     found.enter_landing_pads();
@@ -226,7 +236,10 @@ impl Discovery<'_> {
 
     pub(super) fn reindex(&mut self) {
         self.renumbered = true;
+        self.active = Active::All;
         self.index = Index::new(&self.regions);
+        self.noreturn = self.regions.iter().map(|region| region.noreturn || region.named_noreturn).collect();
+        self.split = self.regions.iter().filter(|region| region.part).map(|region| region.parts[0]).collect();
     }
 
     /// Adds regions for seeds; regions that one falls into end before it.
@@ -267,41 +280,43 @@ impl Discovery<'_> {
     fn rounds(&mut self) {
         loop {
             self.analyse_dirty();
-            self.settle_noreturn();
+            let fresh = Active::only(self.settle_noreturn());
             // A call to a function that is known is nothing new.
             let is_new = |flow: &Outflow| flow.into.is_none_or(|into| self.regions[into as usize].start() != flow.to);
-            let flows = self.outflows(|region| region.fresh, is_new);
-            self.regions.iter_mut().for_each(|region| region.fresh = false);
+            let flows = self.outflows(&fresh, is_new);
+            fresh.pick(&mut self.regions).into_iter().for_each(|(_, region)| region.fresh = false);
             if self.follow(&flows) {
                 continue;
             }
-            self.regions.iter_mut().for_each(|region| region.dirty |= std::mem::take(&mut region.stale));
-            if !self.regions.iter().any(|region| region.dirty) {
+            let stale = (0..).zip(&mut self.regions).filter(|(_, region)| region.stale);
+            let again = stale.map(|(number, region)| {
+                (region.dirty, region.stale) = (true, false);
+                number
+            });
+            let again: Vec<u32> = again.collect();
+            if again.is_empty() {
                 return;
             }
+            self.active = Active::Only(again);
         }
     }
 
     fn analyse_dirty(&mut self) {
-        let split: Vec<Part> = self.regions.iter().filter(|region| region.part).map(|region| region.parts[0]).collect();
+        let (image, index, split) = (self.image, &self.index, &self.split);
         let outside_target = |at: Svma| {
             let i = split.partition_point(|part| part.start <= at);
             i > 0 && split[i - 1].contains(at)
         };
-        let never: Vec<Svma> = {
-            let known = self.regions.iter().filter(|region| region.noreturn || region.named_noreturn);
-            known.map(Region::start).collect()
-        };
-        let (image, noreturn_slots) = (self.image, &self.noreturn_slots);
+        let (noreturn, noreturn_slots) = (&self.noreturn, &self.noreturn_slots);
         let returns = |to: Target| match to {
-            Target::Direct(to) => never.binary_search(&to).is_err(),
+            Target::Direct(to) => index.starting_at(to).is_none_or(|to| !noreturn[to as usize]),
             Target::Slot(slot) => noreturn_slots.binary_search(&slot).is_err(),
             Target::Computed => true,
         };
         let around = Surroundings { image, outside_target: &outside_target, returns: &returns, stops: &self.stops };
-        let has_work = |region: &&mut Region| region.dirty || !region.pending.is_empty();
-        let mut dirty: Vec<&mut Region> = self.regions.iter_mut().filter(has_work).collect();
-        dirty.par_iter_mut().for_each_init(Scratch::default, |scratch, region| {
+        let mut work = self.active.pick(&mut self.regions);
+        work.retain(|(_, region)| region.dirty || !region.pending.is_empty());
+        work.par_iter_mut().for_each_init(Scratch::default, |scratch, (_, region)| {
             let pending = std::mem::take(&mut region.pending);
             if region.dirty {
                 let entries: Vec<Svma> = region.all_entries().collect();
@@ -318,19 +333,16 @@ impl Discovery<'_> {
     }
 
     /// Everything that the code that can run calls or jumps to outside its region.
-    pub(super) fn outflows(
-        &self,
-        wanted: impl Fn(&Region) -> bool + Sync,
-        useful: impl Fn(&Outflow) -> bool + Sync,
-    ) -> Vec<Outflow> {
-        let of_region = |(i, region): (usize, &Region)| {
+    pub(super) fn outflows(&self, active: &Active, useful: impl Fn(&Outflow) -> bool + Sync) -> Vec<Outflow> {
+        let of_region = |i: u32| {
+            let region = &self.regions[i as usize];
             let mut flows = Vec::new();
             let reached =
                 region.cfg.blocks.iter().zip(&region.reached).enumerate().filter(|(_, (_, reached))| **reached);
             for (number, (block, _)) in reached {
                 let mut add = |to: Svma, kind| {
                     if kind == OutflowKind::Call || !region.contains(to) {
-                        flows.push(Outflow { from: i as u32, to, kind, into: None });
+                        flows.push(Outflow { from: i, to, kind, into: None });
                     }
                 };
                 let jumps_out = block.to == NO_BLOCK;
@@ -359,13 +371,16 @@ impl Discovery<'_> {
             flows.retain(&useful);
             flows
         };
-        self.regions.par_iter().enumerate().filter(|(_, region)| wanted(region)).flat_map_iter(of_region).collect()
+        match active {
+            Active::All => (0..self.regions.len() as u32).into_par_iter().flat_map_iter(of_region).collect(),
+            Active::Only(numbers) => numbers.par_iter().flat_map_iter(|number| of_region(*number)).collect(),
+        }
     }
 
     /// Makes regions and entries from outflows; `false` if there was nothing new.
     fn follow(&mut self, flows: &[Outflow]) -> bool {
         let mut planted: Vec<Seed> = Vec::new();
-        let mut changed = false;
+        let mut changed: Vec<u32> = Vec::new();
         let mut plant = |at: Svma, end, found_by| {
             planted.push(Seed { start: at, end, found_by, part: false, referenced: false });
         };
@@ -398,14 +413,15 @@ impl Discovery<'_> {
                 if region.cfg.block_at(flow.to).is_none() {
                     region.pending.push(flow.to);
                 }
-                changed = true;
+                changed.push(i as u32);
             }
         }
+        let is_new = !changed.is_empty() || !planted.is_empty();
+        self.active = Active::only(changed);
         if !planted.is_empty() {
             self.plant(planted);
-            changed = true;
         }
-        changed
+        is_new
     }
 
     /// Has regions analysed again if their jumps or tables may come out otherwise now that it is known which calls return
@@ -430,7 +446,11 @@ impl Discovery<'_> {
             region.dirty |= region.has_table_past(&new)
                 || first && (region.has_table_to_go_on(image, stops) || region.has_open_jump(image));
         });
-        self.regions.iter().any(|region| region.dirty)
+        let dirty = (0..).zip(&self.regions).filter(|(_, region)| region.dirty).map(|(number, _)| number);
+        let dirty: Vec<u32> = dirty.collect();
+        let is_new = !dirty.is_empty();
+        self.active = Active::Only(dirty);
+        is_new
     }
 
     /// Data that code mentions and that an open table seems to run into. The data of one source file stands together,

@@ -8,6 +8,7 @@
 //! A [`Program`] holds no instructions: a block knows its bytes, and decoding them again is cheaper than keeping
 //! them ([`Program::insns`]). Addresses are as stated in the file.
 
+mod active;
 mod adopt;
 mod assemble;
 mod blocks;

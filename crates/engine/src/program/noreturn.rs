@@ -164,44 +164,61 @@ impl Links {
 }
 
 impl Discovery<'_> {
-    /// Settles which regions return, for those that changed and those that depend on them.
-    pub(super) fn settle_noreturn(&mut self) {
+    /// Settles which regions return, for those that changed and those that depend on them. Gives the numbers of those of
+    /// which something else can run now.
+    pub(super) fn settle_noreturn(&mut self) -> Vec<u32> {
         let (image, index, never) = (self.image, &self.index, &self.noreturn_slots);
         let moved = std::mem::replace(&mut self.renumbered, false);
-        self.regions.par_iter_mut().filter(|region| moved || region.fresh).for_each_init(
-            Growing::default,
-            |found, region| {
-                region.links = Links::find(image, never, index, region, found);
-            },
-        );
-        let mut noreturn: Vec<bool> = self.regions.iter().map(|region| region.noreturn).collect();
-        // Regions that turned out to return, or not to, in the last round.
-        let mut changed: Option<Vec<bool>> = None;
-        loop {
-            let pending = |region: &Region| match &changed {
-                Some(changed) => region.links.lead_to(changed),
-                None => region.fresh,
-            };
-            let regions = self.regions.par_iter_mut().enumerate().filter(|(_, region)| pending(region));
-            let settled = regions.map_init(Vec::new, |reached, (i, region)| {
-                let never = !region.run(&noreturn, reached);
-                // Others may know what it was before it changed, or what this round began with.
-                let was = std::mem::replace(&mut region.was_noreturn, never);
-                (i, never, was != never || noreturn[i] != never)
-            });
-            let settled: Vec<(usize, bool, bool)> = settled.collect();
-            let mut now = vec![false; noreturn.len()];
-            for &(i, never, is_new) in &settled {
-                noreturn[i] = never;
-                now[i] = is_new;
-            }
-            if !settled.iter().any(|(_, _, is_new)| *is_new) {
-                break;
-            }
-            changed = Some(now);
+        let mut active = self.active.pick(&mut self.regions);
+        active.retain(|(_, region)| moved || region.fresh);
+        active.par_iter_mut().for_each_init(Growing::default, |found, (_, region)| {
+            region.links = Links::find(image, never, index, region, found);
+        });
+        active.retain(|(_, region)| region.fresh);
+        // What was read again may return after all.
+        for (number, region) in &active {
+            self.noreturn[*number as usize] = region.noreturn;
         }
-        self.regions.par_iter_mut().zip(noreturn).for_each(|(region, noreturn)| region.noreturn = noreturn);
+        let mut fresh: Vec<u32> = active.iter().map(|(number, _)| *number).collect();
+        let mut changed = run_all(active.into_par_iter(), &mut self.noreturn, &mut fresh);
+        while changed.contains(&true) {
+            let all = self.regions.par_iter_mut().enumerate().map(|(i, region)| (i as u32, region));
+            let dependent = all.filter(|(_, region)| region.links.lead_to(&changed));
+            changed = run_all(dependent, &mut self.noreturn, &mut fresh);
+        }
+        fresh
     }
+}
+
+/// Looks at regions again, and tells which turned out to return, or not to. `fresh` gets those of which something else can
+/// run now.
+fn run_all<'r>(
+    regions: impl ParallelIterator<Item = (u32, &'r mut Region)>,
+    noreturn: &mut [bool],
+    fresh: &mut Vec<u32>,
+) -> Vec<bool> {
+    struct Settled {
+        number: u32,
+        never: bool,
+        is_new: bool,
+        fresh: bool,
+    }
+    let settled = regions.map_init(Vec::new, |reached, (number, region)| {
+        let never = !region.run(noreturn, reached);
+        // Others may know what it was before it changed, or what this round began with.
+        let was = std::mem::replace(&mut region.was_noreturn, never);
+        region.noreturn = never;
+        let is_new = was != never || noreturn[number as usize] != never;
+        Settled { number, never, is_new, fresh: region.fresh }
+    });
+    let settled: Vec<Settled> = settled.collect();
+    let mut changed = vec![false; noreturn.len()];
+    for one in settled {
+        noreturn[one.number as usize] = one.never;
+        changed[one.number as usize] = one.is_new;
+        fresh.extend(Some(one.number).filter(|_| one.fresh));
+    }
+    changed
 }
 
 impl Region {
