@@ -75,10 +75,10 @@ pub fn run(mut args: Args, output: &mut Output) -> anyhow::Result<()> {
         _ => {}
     }
     let subject = args.subject.load("cfg")?;
-    let list = functions(&subject, args.function.as_deref())?;
+    let list = functions(subject, args.function.as_deref())?;
     if format == Format::Json {
-        let render = |(object, func): &Chosen| cfg::cfg(object, func, shown(&subject, object));
-        return Ok(json::write(&mut output.out, &subject, &list, render)?);
+        let render = |(object, func): &Chosen| cfg::cfg(object, func, shown(subject, object));
+        return Ok(json::write(&mut output.out, subject, &list, render)?);
     }
     let options = drawing::Options { syntax: args.syntax.into(), block_lines: args.block_lines, counts: None };
     for (i, (object, func)) in list.into_iter().enumerate() {

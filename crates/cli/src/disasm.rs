@@ -90,11 +90,11 @@ pub fn run(mut args: Args, output: &mut Output) -> anyhow::Result<()> {
         return Err(misuse("disasm", ErrorKind::MissingRequiredArgument, "FUNCTION is missing").into());
     };
     let subject = args.subject.load("disasm")?;
-    let list = functions(&subject, Some(function))?;
+    let list = functions(subject, Some(function))?;
     let options = disasm::Options { syntax: args.syntax.into(), liveness: args.liveness };
     if args.json {
-        let render = |(object, func): &Chosen| disasm::disasm(object, func, options, shown(&subject, object));
-        return Ok(json::write(&mut output.out, &subject, &list, render)?);
+        let render = |(object, func): &Chosen| disasm::disasm(object, func, options, shown(subject, object));
+        return Ok(json::write(&mut output.out, subject, &list, render)?);
     }
     for (object, func) in list {
         let facts = object.program.image().isa().facts();

@@ -69,14 +69,14 @@ pub fn run(args: Args, output: &mut Output) -> anyhow::Result<()> {
     let filter = args.filter.as_deref().map(pattern).transpose()?;
     let subject = args.subject.load("functions")?;
     if args.summary {
-        let summary = functions::summary(&subject);
+        let summary = functions::summary(subject);
         match args.json {
-            true => json::write_value(&mut output.out, &subject, "summary", &summary)?,
+            true => json::write_value(&mut output.out, subject, "summary", &summary)?,
             false => summary.write_text(&mut output.out)?,
         }
         return Ok(());
     }
-    let mut list = functions::functions(&subject);
+    let mut list = functions::functions(subject);
     list.retain(|function| {
         let named = |name: &str| filter.as_ref().is_none_or(|filter| filter.is_match(name));
         (named(&function.name) || function.symbol.as_deref().is_some_and(named))
@@ -84,8 +84,8 @@ pub fn run(args: Args, output: &mut Output) -> anyhow::Result<()> {
     });
     functions::sort(&mut list, args.sort.into());
     match args.json {
-        true => json::write(&mut output.out, &subject, &list, |function| function)?,
-        false => functions::write_text(&subject, &list, &mut output.out, &output.text)?,
+        true => json::write(&mut output.out, subject, &list, |function| function)?,
+        false => functions::write_text(subject, &list, &mut output.out, &output.text)?,
     }
     Ok(())
 }

@@ -36,16 +36,16 @@ Examples:
 pub fn run(mut args: Args, output: &mut Output) -> anyhow::Result<()> {
     args.subject.shift("loops", &mut args.function)?;
     let subject = args.subject.load("loops")?;
-    let mut list = functions(&subject, args.function.as_deref())?;
+    let mut list = functions(subject, args.function.as_deref())?;
     if args.function.is_none() {
         list.retain(|(_, func)| !func.loops.is_empty());
     }
     if args.json {
-        let render = |(object, func): &Chosen| loops::loops(object, func, shown(&subject, object));
-        return Ok(json::write(&mut output.out, &subject, &list, render)?);
+        let render = |(object, func): &Chosen| loops::loops(object, func, shown(subject, object));
+        return Ok(json::write(&mut output.out, subject, &list, render)?);
     }
     let list: Vec<_> =
-        list.par_iter().map(|(object, func)| loops::loops(object, func, shown(&subject, object))).collect();
-    loops::write_text(&subject, &list, args.function.is_some(), &mut output.out, &output.text)?;
+        list.par_iter().map(|(object, func)| loops::loops(object, func, shown(subject, object))).collect();
+    loops::write_text(subject, &list, args.function.is_some(), &mut output.out, &output.text)?;
     Ok(())
 }
