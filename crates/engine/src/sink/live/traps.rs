@@ -18,7 +18,7 @@ use lancet_isa::Avma;
 use lancet_sys::ptrace::{self, Registers, Status, Stop};
 
 use super::call::Call;
-use super::threads::{Stopped, reap, seized, threads_of};
+use super::threads::{Stopped, StoppedThread, reap, seized, threads_of};
 use super::{LiveError, Target, room};
 
 /// An instruction that is a trap, and its copy elsewhere, which goes on behind it.
@@ -109,7 +109,9 @@ impl Target {
     pub fn unguard_traps(&mut self) -> Result<(), LiveError> {
         for _ in 0..MOST_TRIES {
             let stopped = Stopped::all(self.pid)?;
-            let is_waited_for = stopped.threads().iter().any(|thread| thread.signal() == Some(TRAP_SIGNAL));
+            let waits =
+                |thread: &StoppedThread| thread.signal() == Some(TRAP_SIGNAL) || is_pending(self.pid, thread.tid);
+            let is_waited_for = stopped.threads().iter().any(waits);
             stopped.release();
             if !is_waited_for {
                 // The default action is what a structure of zeros says, and the table ends in one.
@@ -156,9 +158,20 @@ impl Target {
 
 /// The process handles the signal.
 fn has_handler(pid: u32) -> Result<bool, LiveError> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).map_err(|_| LiveError::Ended { pid })?;
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).map_or("0", str::trim);
-    Ok(u64::from_str_radix(caught, 16).unwrap_or(0) & 1 << (TRAP_SIGNAL - 1) != 0)
+    has_trap_signal(&format!("/proc/{pid}/status"), "SigCgt:").ok_or(LiveError::Ended { pid })
+}
+
+/// A trap that the thread has run into has not been told to anybody yet. A thread may stop before that.
+fn is_pending(pid: u32, tid: u32) -> bool {
+    has_trap_signal(&format!("/proc/{pid}/task/{tid}/status"), "SigPnd:").unwrap_or(false)
+}
+
+/// Is the signal in one of the sets that the kernel shows in a file?
+fn has_trap_signal(path: &str, set: &str) -> Option<bool> {
+    let status = std::fs::read_to_string(path).ok()?;
+    let signals = status.lines().find_map(|line| line.strip_prefix(set)).map_or("0", str::trim);
+    let signals = u64::from_str_radix(signals, 16).unwrap_or(0);
+    Some(signals >> (TRAP_SIGNAL - 1) & 1 != 0)
 }
 
 enum Step {
