@@ -183,7 +183,9 @@ pub(super) fn check(pid: u32, what: &str, result: i64) -> Result<(), LiveError> 
 
 pub(super) fn mappings(pid: u32) -> Result<Vec<maps::Mapping>, LiveError> {
     let text = fs::read(format!("/proc/{pid}/maps")).map_err(|_| LiveError::Ended { pid })?;
-    Ok(maps::parse(&String::from_utf8_lossy(&text)))
+    let list = maps::parse(&String::from_utf8_lossy(&text));
+    // A process that has ended, and that nobody has taken note of yet, has none.
+    if list.is_empty() { Err(LiveError::Ended { pid }) } else { Ok(list) }
 }
 
 fn mapped(pid: u32) -> Result<Vec<Range<u64>>, LiveError> {
