@@ -180,20 +180,27 @@ impl Discovery<'_> {
             self.noreturn[*number as usize] = region.noreturn;
         }
         let mut fresh: Vec<u32> = active.iter().map(|(number, _)| *number).collect();
-        let mut changed = run_all(active.into_par_iter(), &mut self.noreturn, &mut fresh);
+        let mut changed = run_all(active.into_par_iter(), true, &mut self.noreturn, &mut fresh);
+        let mut passes = 1;
         while changed.contains(&true) {
+            passes += 1;
             let all = self.regions.par_iter_mut().enumerate().map(|(i, region)| (i as u32, region));
             let dependent = all.filter(|(_, region)| region.links.lead_to(&changed));
-            changed = run_all(dependent, &mut self.noreturn, &mut fresh);
+            changed = run_all(dependent, passes < MOST_PASSES, &mut self.noreturn, &mut fresh);
         }
         fresh
     }
 }
 
-/// Looks at regions again, and tells which turned out to return, or not to. `fresh` gets those of which something else can
-/// run now.
+/// Two regions that lead to each other could change places for ever, each because of what the other was. So after as many
+/// passes no more regions are found never to return.
+const MOST_PASSES: usize = 256;
+
+/// Looks at regions again, and tells which turned out to return, or not to, if they still may. `fresh` gets those of which
+/// something else can run now.
 fn run_all<'r>(
     regions: impl ParallelIterator<Item = (u32, &'r mut Region)>,
+    may_end: bool,
     noreturn: &mut [bool],
     fresh: &mut Vec<u32>,
 ) -> Vec<bool> {
@@ -204,7 +211,7 @@ fn run_all<'r>(
         fresh: bool,
     }
     let settled = regions.map_init(Vec::new, |reached, (number, region)| {
-        let never = !region.run(noreturn, reached);
+        let never = !region.run(noreturn, reached) && (may_end || noreturn[number as usize]);
         // Others may know what it was before it changed, or what this round began with.
         let was = std::mem::replace(&mut region.was_noreturn, never);
         region.noreturn = never;
