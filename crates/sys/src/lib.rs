@@ -5,6 +5,7 @@ mod map;
 pub mod perf;
 pub mod priority;
 pub mod ptrace;
+pub mod remote;
 mod ring;
 pub mod spawn;
 

@@ -27,6 +27,10 @@ pub enum Stop {
     SystemCall,
     /// It has made a thread, which is under control, too; [`event_message`] is its number.
     NewThread,
+    /// It is about to end, and cannot be kept from it; its registers and its memory are still there.
+    Ending,
+    /// It runs a new program, of which nothing has run yet.
+    NewProgram,
     /// Another event.
     Event(i32),
 }
@@ -53,6 +57,21 @@ pub fn seize(thread: u32) -> io::Result<()> {
 /// The same, and threads that it makes are under control from their first moment, too.
 pub fn seize_with_new_threads(thread: u32) -> io::Result<()> {
     request(libc::PTRACE_SEIZE, thread, (libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACECLONE).into())
+}
+
+/// What is under control from its first moment: threads and processes that are made, whatever programs they run.
+/// Without TRACEEXEC the kernel would send a signal for a new program.
+const FAMILY: i32 =
+    libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK | libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_TRACEEXEC;
+
+/// The same of a process that has one thread, with all processes that it makes. It stops when it becomes a new program.
+pub fn seize_with_family(process: u32) -> io::Result<()> {
+    request(libc::PTRACE_SEIZE, process, FAMILY.into())
+}
+
+/// From now on a stopped thread of such a process, and all that it makes, stop once more before they end.
+pub fn stop_at_end(thread: u32) -> io::Result<()> {
+    request(libc::PTRACE_SETOPTIONS, thread, (FAMILY | libc::PTRACE_O_TRACEEXIT).into())
 }
 
 /// Asks a seized thread to stop; [`wait`] tells when it did.
@@ -99,8 +118,23 @@ pub fn instruction_pointer(thread: u32) -> io::Result<u64> {
     peek(thread, std::mem::offset_of!(libc::user, regs.rip))
 }
 
-pub fn stack_pointer(thread: u32) -> io::Result<u64> {
-    peek(thread, std::mem::offset_of!(libc::user, regs.rsp))
+/// Where a stopped thread goes on, and its stack pointer, in one request. Before Linux 5.3 all registers are asked for.
+pub fn whereabouts(thread: u32) -> io::Result<(u64, u64)> {
+    let mut info = MaybeUninit::<libc::ptrace_syscall_info>::zeroed();
+    let size = std::mem::size_of::<libc::ptrace_syscall_info>();
+    // SAFETY: the kernel writes at most `size` bytes.
+    let result = unsafe { libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, thread.cast_signed(), size, info.as_mut_ptr()) };
+    match checked(result) {
+        Ok(()) => {
+            // SAFETY: a structure of numbers, for which zeros are valid where the kernel wrote nothing.
+            let info = unsafe { info.assume_init() };
+            Ok((info.instruction_pointer, info.stack_pointer))
+        }
+        Err(error) if error.raw_os_error() == Some(libc::EIO) => {
+            registers(thread).map(|registers| (registers.rip, registers.rsp))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 pub fn set_instruction_pointer(thread: u32, to: u64) -> io::Result<()> {
@@ -142,6 +176,26 @@ pub fn wait(thread: u32) -> io::Result<Status> {
     Ok(wait_for(thread, 0)?.unwrap_or(Status::Gone))
 }
 
+/// Waits for any thread under control and any child, and tells which. Nothing is taken: a child that has ended is told
+/// again until somebody waits for it, and so is a thread.
+pub fn wait_for_any() -> io::Result<(u32, Status)> {
+    let any = Waited { kind: libc::P_ALL, id: 0 };
+    loop {
+        let (number, told) = wait_id(any, libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT)?;
+        match told {
+            Told::Nothing => {}
+            Told::Stopped(code) => return Ok((number, Status::Stopped(meaning(code)))),
+            Told::Ended => return Ok((number, Status::Gone)),
+            Told::Gone => return Err(io::Error::from_raw_os_error(libc::ECHILD)),
+        }
+    }
+}
+
+/// Lets the kernel forget a thread that has ended, and tell its parent.
+pub fn forget(thread: u32) -> io::Result<()> {
+    wait_id(one(thread), libc::WEXITED | libc::WNOHANG).map(|_| ())
+}
+
 /// What a thread has to tell, if it has already.
 pub fn poll(thread: u32) -> io::Result<Option<Status>> {
     wait_for(thread, libc::WNOHANG)
@@ -149,18 +203,18 @@ pub fn poll(thread: u32) -> io::Result<Option<Status>> {
 
 /// Takes away from a stopped thread the signal that it would get if this process ended.
 pub fn take_signal(thread: u32) -> io::Result<()> {
-    wait_id(thread, libc::WSTOPPED | libc::WNOHANG).map(|_| ())
+    wait_id(one(thread), libc::WSTOPPED | libc::WNOHANG).map(|_| ())
 }
 
 /// What one thread has to tell; `None` if that is nothing yet, and the call shall not wait.
 fn wait_for(thread: u32, options: i32) -> io::Result<Option<Status>> {
-    match wait_id(thread, libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | options)? {
+    match wait_id(one(thread), libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | options)?.1 {
         Told::Nothing => Ok(None),
         Told::Stopped(code) => Ok(Some(Status::Stopped(meaning(code)))),
         Told::Gone => Ok(Some(Status::Gone)),
         Told::Ended => {
             // Only now the kernel may forget it.
-            wait_id(thread, libc::WEXITED | libc::WNOHANG)?;
+            forget(thread)?;
             Ok(Some(Status::Gone))
         }
     }
@@ -175,25 +229,38 @@ enum Told {
     Gone,
 }
 
-fn wait_id(thread: u32, options: i32) -> io::Result<Told> {
+/// Whom to wait for.
+#[derive(Clone, Copy)]
+struct Waited {
+    kind: libc::idtype_t,
+    id: u32,
+}
+
+fn one(thread: u32) -> Waited {
+    Waited { kind: libc::P_PID, id: thread }
+}
+
+/// Who has something to tell, and what.
+fn wait_id(whom: Waited, options: i32) -> io::Result<(u32, Told)> {
     loop {
         // SAFETY: a structure of numbers, for which zeros are valid.
         let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
         // SAFETY: the kernel writes one `siginfo_t`.
-        let result = unsafe { libc::waitid(libc::P_PID, thread, &raw mut info, options | libc::__WALL) };
+        let result = unsafe { libc::waitid(whom.kind, whom.id, &raw mut info, options | libc::__WALL) };
         match (result, io::Error::last_os_error()) {
             (0, _) => {
-                // SAFETY: for what `waitid` tells, the kernel sets this field; without news it is zero.
-                let code = unsafe { info.si_status() };
-                return Ok(match info.si_code {
+                // SAFETY: for what `waitid` tells, the kernel sets these fields; without news they are zero.
+                let (number, code) = unsafe { (info.si_pid().cast_unsigned(), info.si_status()) };
+                let told = match info.si_code {
                     0 => Told::Nothing,
                     libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED => Told::Ended,
                     _ => Told::Stopped(code),
-                });
+                };
+                return Ok((number, told));
             }
             (_, error) => match error.raw_os_error() {
                 Some(libc::EINTR) => {}
-                Some(libc::ECHILD) => return Ok(Told::Gone),
+                Some(libc::ECHILD) => return Ok((whom.id, Told::Gone)),
                 _ => return Err(error),
             },
         }
@@ -208,6 +275,8 @@ fn meaning(code: i32) -> Stop {
         libc::PTRACE_EVENT_STOP if signal == libc::SIGTRAP => Stop::Interrupted,
         libc::PTRACE_EVENT_STOP => Stop::Group,
         libc::PTRACE_EVENT_CLONE => Stop::NewThread,
+        libc::PTRACE_EVENT_EXIT => Stop::Ending,
+        libc::PTRACE_EVENT_EXEC => Stop::NewProgram,
         event => Stop::Event(event),
     }
 }
@@ -273,7 +342,7 @@ mod tests {
         }
         let all = registers(pid).expect("it is stopped");
         assert_eq!(instruction_pointer(pid).ok(), Some(all.rip));
-        assert_eq!(stack_pointer(pid).ok(), Some(all.rsp));
+        assert_eq!(whereabouts(pid).ok(), Some((all.rip, all.rsp)));
         set_instruction_pointer(pid, all.rip + 1).expect("it is stopped");
         assert_eq!(registers(pid).ok().map(|now| now.rip), Some(all.rip + 1));
         child.kill().expect("our own child");

@@ -52,8 +52,26 @@ impl Held {
     }
 
     /// Lets it become its program.
-    pub fn go(mut self) -> io::Result<Child> {
+    pub fn go(self) -> io::Result<Child> {
+        self.let_go()?.result()
+    }
+
+    /// Lets it go, and does not wait until it is its program.
+    pub fn let_go(mut self) -> io::Result<Started> {
         self.go.write_all(&[1])?;
+        Ok(Started { spawning: self.spawning })
+    }
+}
+
+/// A process that becomes a program.
+#[derive(Debug)]
+pub struct Started {
+    spawning: JoinHandle<io::Result<Child>>,
+}
+
+impl Started {
+    /// Waits until it is its program. If it cannot be, also for its end.
+    pub fn result(self) -> io::Result<Child> {
         joined(self.spawning)
     }
 }

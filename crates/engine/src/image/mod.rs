@@ -52,7 +52,7 @@ pub use headers::{Section, Segment};
 pub use lines::SourceLine;
 pub use lsda::LandingPad;
 pub use names::{demangle, demangle_short};
-pub use process::{MappedObject, Process, Skipped};
+pub use process::{MappedObject, Process, Skipped, file_at};
 pub(crate) use process::{maps, start_time, why_not_attached};
 pub use relocs::{Reloc, RelocKind};
 pub use symbols::{Binding, DynamicSymbol, Symbol, SymbolKind};

@@ -18,7 +18,7 @@ mod memory;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use lancet_isa::{Avma, Svma};
+use lancet_isa::{Avma, FileOff, Svma};
 
 use super::error::ImageError;
 use super::headers::Segment;
@@ -64,6 +64,13 @@ impl MappedObject {
     pub fn to_avma(&self, at: Svma) -> Avma {
         Avma(at.0.wrapping_add(self.bias))
     }
+}
+
+/// The file that a process has mapped at an address, by its path without links, and the place in it.
+pub fn file_at(pid: u32, at: Avma) -> Option<(PathBuf, FileOff)> {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+    let mapping = maps::parse(&maps).into_iter().find(|mapping| mapping.range.contains(&at) && mapping.is_file())?;
+    Some((PathBuf::from(&mapping.name), FileOff(mapping.offset + (at - mapping.range.start))))
 }
 
 impl Process {

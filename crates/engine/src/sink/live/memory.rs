@@ -5,11 +5,15 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use lancet_isa::Avma;
+use lancet_sys::remote;
 
 use super::LiveError;
+
+const BAD_ADDRESS: i32 = 14;
 
 pub struct Memory {
     pid: u32,
@@ -36,10 +40,25 @@ impl Memory {
         Ok(bytes)
     }
 
-    /// As many bytes as are mapped there, at most as many as there is room for.
-    pub fn read_some<'b>(&self, at: Avma, room: &'b mut [u8]) -> &'b [u8] {
-        let read = self.file.read_at(room, at.0).unwrap_or(0);
-        &room[..read]
+    /// Reads pieces one behind the other, up to the first byte that cannot be read. How many bytes those are.
+    pub fn read_many(&self, pieces: &[Range<u64>], room: &mut [u8]) -> usize {
+        match remote::read_many(self.pid, pieces, room) {
+            Ok(read) => read,
+            Err(error) if error.raw_os_error() == Some(BAD_ADDRESS) => 0,
+            // Some kernels, and some containers, do not have the call.
+            Err(_) => {
+                let mut read = 0;
+                for piece in pieces {
+                    let (start, len) = (read, (piece.end - piece.start) as usize);
+                    let Some(room) = room.get_mut(start..start + len) else { break };
+                    read += self.file.read_at(room, piece.start).unwrap_or(0);
+                    if read < start + len {
+                        break;
+                    }
+                }
+                read
+            }
+        }
     }
 
     pub fn write(&self, at: Avma, bytes: &[u8]) -> Result<(), LiveError> {

@@ -37,8 +37,8 @@ pub use memory::Memory;
 pub use threads::{Stopped, StoppedThread};
 pub use traps::{Next, Observer, TRAP, TrapPoint};
 
-use crate::image::maps::Mapping;
 use crate::image::{Process, start_time};
+use interrupted::Stacks;
 use journal::{Journal, Placed};
 use spans::Spans;
 
@@ -262,11 +262,12 @@ impl Target {
         let mut inside = Avma(0);
         for _ in 0..MOST_TRIES {
             // What can be found out before anybody is stopped is.
-            let mapped = room::mappings(self.pid)?;
-            let is_code = |at| mapped.iter().any(|mapping| mapping.executable && mapping.range.contains(&Avma(at)));
+            let mut stacks = Stacks::prepare(self.pid)?;
+            let code: Vec<_> = stacks.mapped().iter().filter(|mapping| mapping.executable).cloned().collect();
+            let is_code = |at| code.iter().any(|mapping| mapping.range.contains(&Avma(at)));
             let spans = Spans::new(writes, back, is_code);
             let mut stopped = Stopped::all(self.pid)?;
-            let to_move = match self.to_move(stopped.threads(), shut, moves, &mapped) {
+            let to_move = match self.to_move(stopped.threads(), shut, moves, &mut stacks) {
                 Ok(to_move) => to_move,
                 Err(ip) => {
                     inside = ip;
@@ -292,19 +293,23 @@ impl Target {
         threads: &[StoppedThread],
         shut: &[Range<u64>],
         moves: &[(Avma, Avma)],
-        mapped: &[Mapping],
+        stacks: &mut Stacks,
     ) -> Result<Vec<(usize, Avma)>, Avma> {
         let mut to_move = Vec::new();
         if shut.is_empty() {
             // No instruction begins inside of what is written, so nobody can be there.
             return Ok(to_move);
         }
+        let mut tops = Vec::with_capacity(threads.len());
         for (index, thread) in threads.iter().enumerate() {
-            let Some(ip) = thread.ip().filter(|ip| is_in(shut, ip.0)) else { continue };
-            let (_, to) = moves.iter().find(|(from, _)| *from == ip).ok_or(ip)?;
-            to_move.push((index, *to));
+            let Some((ip, top)) = thread.whereabouts() else { continue };
+            tops.push(top);
+            if is_in(shut, ip.0) {
+                let (_, to) = moves.iter().find(|(from, _)| *from == ip).ok_or(ip)?;
+                to_move.push((index, *to));
+            }
         }
-        match interrupted::comes_back(&self.memory, threads, mapped, |at| is_in(shut, at)) {
+        match stacks.comes_back(&self.memory, &tops, |at| is_in(shut, at)) {
             Some(ip) => Err(ip),
             None => Ok(to_move),
         }

@@ -31,8 +31,10 @@ impl StoppedThread {
         ptrace::instruction_pointer(self.tid).ok().map(Avma)
     }
 
-    pub fn stack_pointer(&self) -> Option<u64> {
-        ptrace::stack_pointer(self.tid).ok()
+    /// The same, and where the top of its stack is.
+    pub fn whereabouts(&self) -> Option<(Avma, u64)> {
+        let (ip, stack) = ptrace::whereabouts(self.tid).ok()?;
+        Some((Avma(ip), stack))
     }
 
     /// The signal that it was about to get.

@@ -230,7 +230,7 @@ impl Watch<'_> {
                 return ptrace::listen(tid).or_else(ended).map(|()| step).map_err(self.failed("cannot wait"));
             }
             Stop::NewThread => self.add_made_by(tid),
-            Stop::Event(_) | Stop::Interrupted | Stop::SystemCall => {}
+            Stop::Event(_) | Stop::Interrupted | Stop::SystemCall | Stop::Ending | Stop::NewProgram => {}
             Stop::Signal(TRAP_SIGNAL) => match self.point_of(tid) {
                 Some((point, mut registers)) => {
                     registers.rip = self.points[point].at.0;
