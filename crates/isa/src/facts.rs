@@ -40,6 +40,8 @@ pub struct Facts {
 pub struct Abi {
     /// May carry arguments into a function (with everything else a callee may look at on entry).
     pub arguments: RegSet,
+    /// Carries the first argument that is a number, if one register does.
+    pub first_argument: Option<Reg>,
     /// May carry results out of a function.
     pub results: RegSet,
     /// A function gives these back as they were.

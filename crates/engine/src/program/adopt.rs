@@ -10,7 +10,7 @@ use rustc_hash::FxHashSet;
 
 use super::FoundBy;
 use super::active::Active;
-use super::discover::{Discovery, Outflow, OutflowKind, Region};
+use super::discover::{Blocks, Discovery, Outflow, OutflowKind, Region};
 use crate::image::Image;
 
 /// How a region is reached from others.
@@ -30,7 +30,7 @@ struct Reached {
 impl Discovery<'_> {
     /// Finds the regions that are parts of others, and joins them.
     pub(super) fn adopt_parts(&mut self) {
-        let flows = self.outflows(&Active::All, |_| true);
+        let flows = self.outflows(&Active::All, Blocks::All, |_| true);
         let owners = self.owners(&flows);
         if owners.iter().enumerate().all(|(i, owner)| *owner as usize == i) {
             return;

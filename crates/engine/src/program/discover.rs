@@ -17,11 +17,12 @@ use rayon::prelude::*;
 
 use super::active::Active;
 use super::blocks::{End, NO_BLOCK, RegionBlock, RegionCfg};
+use super::exits::Exits;
 use super::extend::{Extended, extend};
 use super::func::{FoundBy, Part};
 use super::index::Index;
 use super::jump_tables::{Bound, JumpTable, first_behind};
-use super::noreturn::{Links, is_noreturn_name, noreturn_slots};
+use super::noreturn::{Dependents, Links, is_noreturn_name, noreturn_slots};
 use super::region::{self, RegionSpec, Scratch, Surroundings};
 use super::seeds::{self, Seed};
 use crate::image::{Cfa, Image};
@@ -169,8 +170,10 @@ pub(super) struct Discovery<'a> {
     stops: Vec<Svma>,
     /// See [`noreturn_slots`].
     pub(super) noreturn_slots: Vec<Svma>,
+    pub(super) exits: Exits,
     /// Regions have other numbers than when they were linked.
     pub(super) renumbered: bool,
+    pub(super) dependents: Dependents,
     /// All regions that must be read, or that have changed since their outflows were followed.
     pub(super) active: Active,
     /// Does a region never return, as far as is known?
@@ -198,6 +201,14 @@ pub(super) enum OutflowKind {
     Other,
 }
 
+/// The blocks to ask for their outflows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Blocks {
+    All,
+    /// See [`Links::elsewhere`].
+    LeadingElsewhere,
+}
+
 pub(super) fn discover(image: &Image) -> Discovery<'_> {
     let mut found = Discovery {
         image,
@@ -205,7 +216,9 @@ pub(super) fn discover(image: &Image) -> Discovery<'_> {
         index: Index::default(),
         stops: Vec::new(),
         noreturn_slots: noreturn_slots(image),
+        exits: Exits::find(image),
         renumbered: true,
+        dependents: Dependents::default(),
         active: Active::All,
         noreturn: Vec::new(),
         split: Vec::new(),
@@ -283,7 +296,7 @@ impl Discovery<'_> {
             let fresh = Active::only(self.settle_noreturn());
             // A call to a function that is known is nothing new.
             let is_new = |flow: &Outflow| flow.into.is_none_or(|into| self.regions[into as usize].start() != flow.to);
-            let flows = self.outflows(&fresh, is_new);
+            let flows = self.outflows(&fresh, Blocks::LeadingElsewhere, is_new);
             fresh.pick(&mut self.regions).into_iter().for_each(|(_, region)| region.fresh = false);
             if self.follow(&flows) {
                 continue;
@@ -313,7 +326,8 @@ impl Discovery<'_> {
             Target::Slot(slot) => noreturn_slots.binary_search(&slot).is_err(),
             Target::Computed => true,
         };
-        let around = Surroundings { image, outside_target: &outside_target, returns: &returns, stops: &self.stops };
+        let (exits, stops) = (&self.exits, &self.stops);
+        let around = Surroundings { image, outside_target: &outside_target, returns: &returns, exits, stops };
         let mut work = self.active.pick(&mut self.regions);
         work.retain(|(_, region)| region.dirty || !region.pending.is_empty());
         work.par_iter_mut().for_each_init(Scratch::default, |scratch, (_, region)| {
@@ -333,13 +347,20 @@ impl Discovery<'_> {
     }
 
     /// Everything that the code that can run calls or jumps to outside its region.
-    pub(super) fn outflows(&self, active: &Active, useful: impl Fn(&Outflow) -> bool + Sync) -> Vec<Outflow> {
+    pub(super) fn outflows(
+        &self,
+        active: &Active,
+        of: Blocks,
+        useful: impl Fn(&Outflow) -> bool + Sync,
+    ) -> Vec<Outflow> {
         let of_region = |i: u32| {
             let region = &self.regions[i as usize];
             let mut flows = Vec::new();
-            let reached =
-                region.cfg.blocks.iter().zip(&region.reached).enumerate().filter(|(_, (_, reached))| **reached);
-            for (number, (block, _)) in reached {
+            let mut see = |number: usize| {
+                if !region.reached[number] {
+                    return;
+                }
+                let block = &region.cfg.blocks[number];
                 let mut add = |to: Svma, kind| {
                     if kind == OutflowKind::Call || !region.contains(to) {
                         flows.push(Outflow { from: i, to, kind, into: None });
@@ -364,6 +385,10 @@ impl Discovery<'_> {
                     End::Tables => region.cfg.successors(block, &mut |to| add(to, OutflowKind::Other)),
                     _ => {}
                 }
+            };
+            match of {
+                Blocks::All => (0..region.cfg.blocks.len()).for_each(see),
+                Blocks::LeadingElsewhere => region.links.elsewhere.iter().for_each(|number| see(*number as usize)),
             }
             flows.sort_by_key(|flow| (flow.to, flow.kind as u8));
             flows.dedup_by_key(|flow| (flow.to, flow.kind as u8));

@@ -64,6 +64,11 @@ impl Index {
         Some(&self.entries[last]).filter(|entry| entry.part.contains(at))
     }
 
+    /// The region that an address is in, and whether it starts there.
+    pub(super) fn place_of(&self, at: Svma) -> Option<(u32, bool)> {
+        self.find(at).map(|entry| (entry.region, entry.is_main && entry.part.start == at))
+    }
+
     /// The region that an address is in.
     pub(super) fn containing(&self, at: Svma) -> Option<usize> {
         self.find(at).map(|entry| entry.region as usize)
@@ -71,7 +76,7 @@ impl Index {
 
     /// The region that starts at an address.
     pub(super) fn starting_at(&self, at: Svma) -> Option<u32> {
-        self.find(at).filter(|entry| entry.is_main && entry.part.start == at).map(|entry| entry.region)
+        self.place_of(at).filter(|(_, is_start)| *is_start).map(|(region, _)| region)
     }
 }
 

@@ -17,6 +17,7 @@ mod constants;
 pub mod dfs;
 mod discover;
 pub mod dom;
+mod exits;
 mod expr;
 mod extend;
 mod func;

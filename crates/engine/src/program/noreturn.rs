@@ -11,14 +11,27 @@
 use lancet_isa::{Svma, Target};
 use rayon::prelude::*;
 
+use super::active::Active;
 use super::blocks::End;
 use super::discover::{Discovery, Region, is_padding};
+use super::exits::Exits;
 use super::index::Index;
 use crate::image::Image;
 
-/// Documented never to return, by the C, POSIX, C++ ABI, unwinder and Rust run-time interfaces.
+/// Documented never to return, by the C, POSIX, C++ ABI, unwinder and Rust run-time interfaces, and by the headers of
+/// libraries that many programs share (glib, libiberty, libpng, Perl, Python, systemd, Tcl).
 const NAMES: &[&str] = &[
+    "Perl_croak",
+    "Perl_croak_memory_wrap",
+    "Perl_croak_no_modify",
+    "Perl_croak_nocontext",
+    "Perl_croak_xs_usage",
+    "Py_Exit",
+    "Py_FatalError",
+    "Tcl_Exit",
+    "Tcl_Panic",
     "_Exit",
+    "_Py_FatalErrorFunc",
     "_Unwind_Resume",
     "__assert",
     "__assert_fail",
@@ -45,7 +58,14 @@ const NAMES: &[&str] = &[
     "err",
     "errx",
     "exit",
+    "g_abort",
+    "g_assertion_message_expr",
+    "log_assert_failed",
+    "log_assert_failed_unreachable",
     "longjmp",
+    "png_chunk_error",
+    "png_error",
+    "png_longjmp",
     "pthread_exit",
     "quick_exit",
     "rust_begin_unwind",
@@ -53,6 +73,8 @@ const NAMES: &[&str] = &[
     "thrd_exit",
     "verr",
     "verrx",
+    "xexit",
+    "xmalloc_failed",
 ];
 
 /// Mangled C++ functions of the standard library that only throw or terminate.
@@ -99,10 +121,6 @@ impl Leads {
         }
     }
 
-    fn is_one_of(self, regions: &[bool]) -> bool {
-        matches!(self, Leads::To(region) if regions[region as usize])
-    }
-
     fn through_slot(never: &[Svma], slot: Svma) -> Leads {
         if never.binary_search(&slot).is_ok() { Leads::Never } else { Leads::Returning }
     }
@@ -115,6 +133,15 @@ pub(super) struct Links {
     calls: Box<[(u32, Leads)]>,
     /// Blocks that end in a jump out of the region, or run out of it.
     ways_out: Box<[(u32, Leads)]>,
+    /// Blocks that lead to, or call, what is not the start of a known region.
+    pub(super) elsewhere: Box<[u32]>,
+}
+
+/// What is known of calls before any code was read.
+struct Known<'a> {
+    image: &'a Image,
+    never: &'a [Svma],
+    exits: &'a Exits,
 }
 
 /// Buffers for [`Links`].
@@ -122,22 +149,28 @@ pub(super) struct Links {
 struct Growing {
     calls: Vec<(u32, Leads)>,
     ways_out: Vec<(u32, Leads)>,
+    elsewhere: Vec<u32>,
 }
 
 impl Links {
-    fn find(image: &Image, never: &[Svma], index: &Index, region: &Region, found: &mut Growing) -> Links {
+    fn find(known: &Known<'_>, index: &Index, region: &Region, found: &mut Growing) -> Links {
+        let Known { image, never, exits } = *known;
         found.calls.clear();
         found.ways_out.clear();
+        found.elsewhere.clear();
         for (block, i) in region.cfg.blocks.iter().zip(0..) {
             match block.end {
                 End::Call(to) => {
-                    let next = block.end_address();
                     let leads = match to {
-                        _ if is_end(image, region, i as usize + 1, next) => Leads::Never,
                         Target::Direct(to) => index.starting_at(to).map_or(Leads::Returning, Leads::To),
                         Target::Slot(slot) => Leads::through_slot(never, slot),
                         Target::Computed => Leads::Returning,
                     };
+                    if leads == Leads::Returning && matches!(to, Target::Direct(_)) {
+                        found.elsewhere.push(i);
+                    }
+                    let at_end = is_end(image, region, i as usize + 1, block.end_address());
+                    let leads = if at_end || exits.ends_at(image, block) { Leads::Never } else { leads };
                     if leads != Leads::Returning {
                         found.calls.push((i, leads));
                     }
@@ -146,20 +179,80 @@ impl Links {
                 End::Return | End::Pointer | End::Unresolved => found.ways_out.push((i, Leads::Returning)),
                 End::Stop | End::Bad(_) => {}
                 End::Fall | End::Jump(_) | End::Branch(_) | End::Repeat | End::Tables => {
+                    let mut all_known = true;
                     region.cfg.ways_out(i as usize, &mut |to| {
                         if !region.contains(to) {
-                            let leads = index.containing(to).map_or(Leads::Returning, |q| Leads::To(q as u32));
+                            let place = index.place_of(to);
+                            all_known &= place.is_some_and(|(_, is_start)| is_start);
+                            let leads = place.map_or(Leads::Returning, |(region, _)| Leads::To(region));
                             found.ways_out.push((i, leads));
                         }
                     });
+                    if !all_known {
+                        found.elsewhere.push(i);
+                    }
                 }
             }
         }
-        Links { calls: found.calls.as_slice().into(), ways_out: found.ways_out.as_slice().into() }
+        Links {
+            calls: found.calls.as_slice().into(),
+            ways_out: found.ways_out.as_slice().into(),
+            elsewhere: found.elsewhere.as_slice().into(),
+        }
+    }
+
+    /// The regions that it leads to.
+    fn targets(&self) -> impl Iterator<Item = u32> {
+        self.calls.iter().chain(&self.ways_out).filter_map(|(_, leads)| match leads {
+            Leads::To(region) => Some(*region),
+            Leads::Returning | Leads::Never => None,
+        })
     }
 
     fn lead_to(&self, regions: &[bool]) -> bool {
-        self.calls.iter().chain(&self.ways_out).any(|(_, leads)| leads.is_one_of(regions))
+        self.targets().any(|region| regions[region as usize])
+    }
+}
+
+/// Which regions lead to a region, so that nobody has to look through all of them for it.
+#[derive(Debug, Default)]
+pub(super) struct Dependents {
+    /// For each region, where those that lead to it start in `sources`; and one more.
+    starts: Vec<u32>,
+    sources: Vec<u32>,
+    /// Regions that were linked anew since then: what they lead to is not in `sources`.
+    relinked: Vec<u32>,
+}
+
+impl Dependents {
+    fn of_all(regions: &[Region]) -> Dependents {
+        let mut starts = vec![0; regions.len() + 1];
+        let targets = || regions.iter().flat_map(|region| region.links.targets());
+        targets().for_each(|to| starts[to as usize] += 1);
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
+        let mut sources = vec![0; sum as usize];
+        for (region, number) in regions.iter().zip(0..) {
+            for to in region.links.targets() {
+                let place = &mut starts[to as usize];
+                *place -= 1;
+                sources[*place as usize] = number;
+            }
+        }
+        Dependents { starts, sources, relinked: Vec::new() }
+    }
+
+    /// Regions that may lead to one of these, and all that do.
+    fn candidates(&mut self, regions: &[Region], changed: &[u32]) -> Active {
+        if self.starts.len() != regions.len() + 1 || self.relinked.len() > regions.len() / 8 {
+            *self = Dependents::of_all(regions);
+        }
+        let sources =
+            |to: &u32| &self.sources[self.starts[*to as usize] as usize..self.starts[*to as usize + 1] as usize];
+        Active::only(changed.iter().flat_map(sources).chain(&self.relinked).copied().collect())
     }
 }
 
@@ -167,25 +260,34 @@ impl Discovery<'_> {
     /// Settles which regions return, for those that changed and those that depend on them. Gives the numbers of those of
     /// which something else can run now.
     pub(super) fn settle_noreturn(&mut self) -> Vec<u32> {
-        let (image, index, never) = (self.image, &self.index, &self.noreturn_slots);
+        let known = Known { image: self.image, never: &self.noreturn_slots, exits: &self.exits };
+        let index = &self.index;
         let moved = std::mem::replace(&mut self.renumbered, false);
         let mut active = self.active.pick(&mut self.regions);
         active.retain(|(_, region)| moved || region.fresh);
         active.par_iter_mut().for_each_init(Growing::default, |found, (_, region)| {
-            region.links = Links::find(image, never, index, region, found);
+            region.links = Links::find(&known, index, region, found);
         });
+        if moved {
+            self.dependents = Dependents::default();
+        } else {
+            self.dependents.relinked.extend(active.iter().map(|(number, _)| *number));
+        }
         active.retain(|(_, region)| region.fresh);
         // What was read again may return after all.
         for (number, region) in &active {
             self.noreturn[*number as usize] = region.noreturn;
         }
         let mut fresh: Vec<u32> = active.iter().map(|(number, _)| *number).collect();
-        let mut changed = run_all(active.into_par_iter(), true, &mut self.noreturn, &mut fresh);
+        let mut changed = run_all(active, true, &mut self.noreturn, &mut fresh);
+        let mut has_changed = vec![false; self.regions.len()];
         let mut passes = 1;
-        while changed.contains(&true) {
+        while !changed.is_empty() {
             passes += 1;
-            let all = self.regions.par_iter_mut().enumerate().map(|(i, region)| (i as u32, region));
-            let dependent = all.filter(|(_, region)| region.links.lead_to(&changed));
+            changed.iter().for_each(|number| has_changed[*number as usize] = true);
+            let mut dependent = self.dependents.candidates(&self.regions, &changed).pick(&mut self.regions);
+            dependent.retain(|(_, region)| region.links.lead_to(&has_changed));
+            changed.iter().for_each(|number| has_changed[*number as usize] = false);
             changed = run_all(dependent, passes < MOST_PASSES, &mut self.noreturn, &mut fresh);
         }
         fresh
@@ -198,19 +300,14 @@ const MOST_PASSES: usize = 256;
 
 /// Looks at regions again, and tells which turned out to return, or not to, if they still may. `fresh` gets those of which
 /// something else can run now.
-fn run_all<'r>(
-    regions: impl ParallelIterator<Item = (u32, &'r mut Region)>,
-    may_end: bool,
-    noreturn: &mut [bool],
-    fresh: &mut Vec<u32>,
-) -> Vec<bool> {
+fn run_all(regions: Vec<(u32, &mut Region)>, may_end: bool, noreturn: &mut [bool], fresh: &mut Vec<u32>) -> Vec<u32> {
     struct Settled {
         number: u32,
         never: bool,
         is_new: bool,
         fresh: bool,
     }
-    let settled = regions.map_init(Vec::new, |reached, (number, region)| {
+    let settled = regions.into_par_iter().map_init(Vec::new, |reached, (number, region)| {
         let never = !region.run(noreturn, reached) && (may_end || noreturn[number as usize]);
         // Others may know what it was before it changed, or what this round began with.
         let was = std::mem::replace(&mut region.was_noreturn, never);
@@ -219,13 +316,11 @@ fn run_all<'r>(
         Settled { number, never, is_new, fresh: region.fresh }
     });
     let settled: Vec<Settled> = settled.collect();
-    let mut changed = vec![false; noreturn.len()];
-    for one in settled {
+    for one in &settled {
         noreturn[one.number as usize] = one.never;
-        changed[one.number as usize] = one.is_new;
         fresh.extend(Some(one.number).filter(|_| one.fresh));
     }
-    changed
+    settled.iter().filter(|one| one.is_new).map(|one| one.number).collect()
 }
 
 impl Region {

@@ -15,6 +15,7 @@ use std::ops::{ControlFlow, Range};
 use lancet_isa::{Effects, Flow, Insn, Isa, Svma, Target};
 
 use super::blocks::{End, NO_BLOCK, RegionBlock, RegionCfg, note_mentions};
+use super::exits::Exits;
 use super::func::Part;
 use super::jump_tables::{Bound, Computed, MAX_ENTRIES, Via, View, first_behind};
 use super::jumps::{Jumps, Predecessors};
@@ -44,6 +45,8 @@ pub(super) struct Scratch {
     /// For each offset: is it a leader? One more than its place among the leaders, once they are [sorted](Builder::sort_leaders).
     leader_at: Vec<u32>,
     work: Vec<u32>,
+    /// Calls behind which nothing was decoded, because of what they are given.
+    last_calls: Vec<usize>,
     hardware_loops: Vec<(Svma, Svma)>,
     /// The blocks as they are so far, for the analysis of indirect jumps: where each stands in `insns`.
     blocks: Vec<Range<usize>>,
@@ -70,6 +73,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) outside_target: &'a (dyn Fn(Svma) -> bool + Sync),
     /// Does a call come back, as far as is known?
     pub(super) returns: &'a (dyn Fn(Target) -> bool + Sync),
+    /// Calls that do not because of what they are given.
+    pub(super) exits: &'a Exits,
     /// See [`View::stops`].
     pub(super) stops: &'a [Svma],
 }
@@ -248,6 +253,7 @@ impl<'a> Builder<'a, '_> {
             self.scratch.leader_at[leader as usize] = 0;
         }
         self.scratch.work.clear();
+        self.scratch.last_calls.clear();
         self.scratch.hardware_loops.clear();
     }
 
@@ -301,6 +307,13 @@ impl<'a> Builder<'a, '_> {
                     self.add_leader(next);
                 }
             }
+            // Control may have been found to come in between the call and what it is given.
+            for call in std::mem::take(&mut self.scratch.last_calls) {
+                match self.is_last_call(call) {
+                    true => self.scratch.last_calls.push(call),
+                    false => self.add_leader(self.scratch.insns[call].end()),
+                }
+            }
             if self.scratch.work.is_empty() {
                 break;
             }
@@ -335,7 +348,7 @@ impl<'a> Builder<'a, '_> {
                 Flow::Jump(_) | Flow::Call(_) | Flow::Return | Flow::Stop => {}
             }
             let goes_on = match insn.flow {
-                Flow::Call(to) => (self.around.returns)(to),
+                Flow::Call(to) => (self.around.returns)(to) && !self.ends_with_last_call(),
                 flow => flow.falls_through(),
             };
             if !goes_on {
@@ -348,6 +361,31 @@ impl<'a> Builder<'a, '_> {
             let end_offset = base + (last.end() - start) as u32;
             self.scratch.runs.push(Run { first, end: self.scratch.insns.len(), end_offset, rejoins });
         }
+    }
+
+    /// Does the instruction that was decoded last end the process?
+    fn ends_with_last_call(&mut self) -> bool {
+        let call = self.scratch.insns.len() - 1;
+        let is_one = self.is_last_call(call);
+        if is_one {
+            self.scratch.last_calls.push(call);
+        }
+        is_one
+    }
+
+    /// Does this call end the process, by what its block tells?
+    fn is_last_call(&self, call: usize) -> bool {
+        let insns = &self.scratch.insns;
+        if !self.around.exits.may_be(&insns[call]) {
+            return false;
+        }
+        let is_leader = |i: usize| self.offset(insns[i].at).is_none_or(|at| self.scratch.leader_at[at as usize] != 0);
+        let runs_on = |i: usize| !insns[i - 1].flow.ends_block() && insns[i - 1].end() == insns[i].at;
+        let mut first = call;
+        while first > 0 && !is_leader(first) && runs_on(first) {
+            first -= 1;
+        }
+        self.around.exits.ends(self.around.image, &insns[first..=call])
     }
 
     fn sort_leaders(&mut self) {
@@ -363,11 +401,16 @@ impl<'a> Builder<'a, '_> {
     }
 
     /// Where the instructions of the block at a leader stand. Behind whatever ends a block a leader stands, or the run
-    /// ends: so it reaches to the next leader, or to the end of its run.
-    fn block_insns(&mut self, leader: usize) -> Range<usize> {
+    /// ends: so it reaches to the next leader, or to the end of its run. `near` is the run of the block before: most
+    /// blocks are in the same.
+    fn block_insns(&mut self, leader: usize, near: &mut usize) -> Range<usize> {
         let scratch = &*self.scratch;
         let Some(first) = self.index_at(scratch.leaders[leader]) else { return 0..0 };
-        let run = scratch.runs[scratch.runs.partition_point(|run| run.first <= first) - 1];
+        let is_inside = |run: &Run| run.first <= first && first < run.end;
+        if !scratch.runs.get(*near).is_some_and(is_inside) {
+            *near = scratch.runs.partition_point(|run| run.first <= first) - 1;
+        }
+        let run = scratch.runs[*near];
         let next = scratch.leaders.get(leader + 1).copied().filter(|next| *next < run.end_offset);
         match next.map(|next| self.index_at(next)) {
             Some(Some(next)) if next > first && next < run.end => first..next,
@@ -416,8 +459,9 @@ impl<'a> Builder<'a, '_> {
     fn resolve_indirect(&mut self, jumps: &mut Jumps, look: Look) -> Progress {
         self.sort_leaders();
         self.scratch.blocks.clear();
+        let mut run = 0;
         for i in 0..self.scratch.leaders.len() {
-            let insns = self.block_insns(i);
+            let insns = self.block_insns(i, &mut run);
             self.scratch.blocks.push(insns);
         }
         let mut preds = std::mem::take(&mut self.scratch.preds);
@@ -507,7 +551,12 @@ impl<'a> Builder<'a, '_> {
                     add(to, Via::Taken);
                     add(last.end(), Via::NotTaken);
                 }
-                Flow::Call(to) if (self.around.returns)(to) => add(last.end(), Via::AfterCall),
+                Flow::Call(to) if (self.around.returns)(to) => {
+                    let insns = &self.scratch.insns[self.scratch.blocks[i].clone()];
+                    if !self.around.exits.ends(self.around.image, insns) {
+                        add(last.end(), Via::AfterCall);
+                    }
+                }
                 Flow::Call(_) => {}
                 Flow::Jump(_) => {
                     let tables = jumps.tables.iter().filter(|table| table.jump == last.at);

@@ -94,7 +94,7 @@ fn is_plt(range: &CodeRange) -> bool {
 }
 
 /// One stub for each jump through a slot in a PLT section, from the entry boundary before it to the next.
-fn plt_stubs(image: &Image) -> Vec<Seed> {
+pub(super) fn plt_stubs(image: &Image) -> Vec<Seed> {
     let mut stubs = Vec::new();
     for range in image.code_ranges().iter().filter(|range| is_plt(range)) {
         let Some(code) = image.bytes(range.start, range.len) else { continue };

@@ -172,6 +172,7 @@ pub(super) static FACTS: Facts = Facts {
             .union(range(L0, 4))
             .union(RND_MOD)
             .union(one(RETS)),
+        first_argument: Some(Reg(0)),
         results: range(0, 2).union(one(P0)).union(one(SP)).union(range(L0, 4)).union(RND_MOD),
         preserved: range(4, 4).union(range(P3, 3)).union(range(SP, 2)).union(range(L0, 4)).union(RND_MOD),
     },

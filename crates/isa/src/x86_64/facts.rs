@@ -71,6 +71,7 @@ pub(super) static FACTS: Facts = Facts {
     abi: Abi {
         // r10 carries the static chain, rax the number of vector arguments of a variadic call.
         arguments: set(&[RDI, RSI, RDX, RCX, R8, R9, RAX, R10, RSP, DF]).union(range(ZMM0, 8)),
+        first_argument: Some(Reg(RDI)),
         // rbx, rbp, r12-r15 hold the caller's values; x87 st(0), st(1) and complex results in xmm1 count too.
         results: set(&[RAX, RDX, RSP, X87, DF]).union(range(ZMM0, 2)),
         preserved: set(&[RBX, RSP, RBP, DF]).union(range(12, 4)),
