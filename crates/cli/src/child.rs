@@ -7,6 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus};
 
+use lancet::counting::{Ended, Watched};
 use nix::sys::resource::{Resource, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -31,22 +32,35 @@ fn is_executable(path: &Path) -> bool {
 /// Runs a command to its end. What the terminal sends goes to the command, which decides; a request to Lancet alone to
 /// end is passed on.
 pub fn run(mut command: Command) -> io::Result<ExitStatus> {
+    passing_signals_on(|| command.spawn(), Child::id, |mut child| wait(&mut child))
+}
+
+/// The same, and tells where its threads and those of its children end.
+pub fn run_watched(command: Command) -> io::Result<Ended> {
+    passing_signals_on(|| Watched::start(command), Watched::pid, Watched::wait)
+}
+
+fn passing_signals_on<C, T>(
+    start: impl FnOnce() -> io::Result<C>,
+    pid: impl FnOnce(&C) -> u32,
+    finish: impl FnOnce(C) -> io::Result<T>,
+) -> io::Result<T> {
     // Handlers, unlike ignored signals, are not inherited. What the user has ignored stays so.
     let ignored = ignored_signals();
     let caught = [SIGINT, SIGQUIT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
     let mut signals = Signals::new(caught)?;
-    let mut child = command.spawn()?;
-    let pid = child.id();
+    let child = start()?;
+    let pid = pid(&child);
     let handle = signals.handle();
     let passing_on = std::thread::spawn(move || {
         for signal in signals.forever().filter(|signal| matches!(*signal, SIGTERM | SIGHUP)) {
             pass_on(pid, signal);
         }
     });
-    let status = wait(&mut child);
+    let result = finish(child);
     handle.close();
     let _ = passing_on.join();
-    status
+    result
 }
 
 fn pass_on(pid: u32, signal: i32) {

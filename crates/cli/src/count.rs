@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 use std::time::Duration;
 
 use clap::Parser;
-use lancet::counting::{Options, Prepared};
+use lancet::counting::{Ends, Options, Prepared};
 use lancet::tools::count::Counted;
 use regex::Regex;
 
@@ -31,6 +31,9 @@ pub struct Args {
     /// Where the rounds of a loop without calls are counted
     #[arg(long, value_name = "WHERE", value_enum, default_value_t)]
     rounds: rewrite::Where,
+    /// Watch where each thread ends, so that counts are exact even for one that a fatal signal or SIGKILL ends
+    #[arg(long, conflicts_with = "rounds")]
+    ends: bool,
     /// Only tell how many instructions were executed
     #[arg(long, conflicts_with_all = ["format", "json", "top"])]
     total: bool,
@@ -40,7 +43,7 @@ pub struct Args {
     #[command(flatten)]
     report: ReportArgs,
     /// Count in a running process instead: what follows are functions of it, all of one object
-    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["libs", "functions", "rounds", "total", "explain"])]
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["libs", "functions", "rounds", "ends", "total", "explain"])]
     pid: Option<u32>,
     /// With --pid, count for so long
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds, requires = "pid")]
@@ -86,6 +89,11 @@ report goes to standard error or to the file of -o. Options of lancet stand
 before PROGRAM. Rewritten copies are kept in ~/.cache/lancet. A program that
 cannot be edited runs uncounted, with the reason.
 
+Where a signal ends a thread in the middle of a function, a count of it may be
+off by one, unless --ends is given. Then the program is traced (ptrace), with
+all that it starts. It can notice that: debuggers, strace and set-uid programs
+do not work inside.
+
 With --pid, calls in the process are led to copies of the functions that count
 their blocks, and back again at the end.
 
@@ -94,6 +102,7 @@ Examples:
   lancet count --libs bzip2 -k file
   lancet count --json -o counts.json ./program argument
   lancet count --total ./program
+  lancet count --ends ./server
   lancet count --pid 1234 --seconds 1 hash_lookup hash_insert";
 
 pub fn run(args: &Args, color: WhenColor) -> anyhow::Result<ExitCode> {
@@ -124,11 +133,19 @@ pub fn run(args: &Args, color: WhenColor) -> anyhow::Result<ExitCode> {
     }
     let mut command = prepared.command();
     command.arg0(name).args(arguments);
-    let status = match child::run(command) {
-        Ok(status) => status,
+    let ran = match args.ends {
+        true => child::run_watched(command).map(|ended| (ended.status, Some(ended.ends))),
+        false => child::run(command).map(|status| (status, None)),
+    };
+    let (status, ends) = match ran {
+        Ok((status, ends)) => (status, ends.transpose()),
         Err(error) => return Ok(not_runnable(&program, &error)),
     };
-    if let Err(error) = report(args, &prepared, status, color) {
+    let ends = ends.unwrap_or_else(|error| {
+        eprintln!("lancet: {}: its ends cannot be watched: {error}", program.display());
+        None
+    });
+    if let Err(error) = report(args, &prepared, status, ends.as_ref(), color) {
         eprintln!("lancet: {error:#}");
     }
     // A signal ends this process at once, and nothing would be tidied up.
@@ -150,17 +167,25 @@ fn doubt(status: ExitStatus, objects: &[Counted]) -> Option<String> {
         1 => "the function that ran last".to_owned(),
         threads => format!("the functions that ran last in {threads} threads and processes"),
     };
-    Some(format!("ended by signal {signal}{name}: {which} may be off by one, where it was in the middle of a block"))
+    let place = "where it was in the middle of a block";
+    Some(format!("ended by signal {signal}{name}: {which} may be off by one, {place} (--ends would tell)"))
 }
 
-fn report(args: &Args, prepared: &Prepared, status: ExitStatus, color: WhenColor) -> anyhow::Result<()> {
-    let objects = prepared.counted()?;
+fn report(
+    args: &Args,
+    prepared: &Prepared,
+    status: ExitStatus,
+    ends: Option<&Ends>,
+    color: WhenColor,
+) -> anyhow::Result<()> {
+    let objects = prepared.counted(ends.unwrap_or(&Ends::default()))?;
+    let doubt = doubt(status, &objects).filter(|_| ends.is_none());
     let stderr = io::stderr();
     let text = text_for(&stderr, color);
     let mut out = BufWriter::new(stderr.lock());
     match args.total {
         true => args.report.write_total(&objects, &mut out)?,
-        false => args.report.write(&objects, doubt(status, &objects), &mut out, &text)?,
+        false => args.report.write(&objects, doubt, &mut out, &text)?,
     }
     Ok(out.flush()?)
 }

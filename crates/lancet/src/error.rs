@@ -67,6 +67,8 @@ pub enum Error {
     NoCounts { program: String },
     #[error("{program}: its libraries are not known: {interpreter}: {cause}")]
     NoLibraries { program: String, interpreter: String, cause: String },
+    #[error("{library}: {program} asks for it by a path, so that no other can be loaded in its place")]
+    LibraryByPath { program: String, library: String },
     #[error("{path}: it has changed since it was rewritten")]
     Changed { path: String },
     #[error("{subject}: no function {query}{}", suggestion(near))]

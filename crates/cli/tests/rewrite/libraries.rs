@@ -95,3 +95,17 @@ fn cuts_in_a_library() {
         }
     }
 }
+
+/// No other library can be put in the place of one that is asked for by a path: that is said, and the rest is counted.
+#[test]
+fn a_library_by_its_path() {
+    let bench = Bench::new();
+    bench.compile("gcc", &["library.c"], "library.so", "-O1 -fPIC -shared");
+    let host = bench.compile("gcc", &["host.c"], "host", "-O1 ./library.so");
+    let expected = bench.run(&host, &[]);
+    let ran = Ran::of(&mut counting_all(&bench, &host, "callgrind"));
+    assert_eq!((ran.stdout, ran.status), (expected.stdout, expected.status));
+    let [line] = ran.stderr.lines().collect::<Vec<_>>()[..] else { panic!("{}", ran.stderr) };
+    assert!(line.starts_with("lancet: left out: ./library.so: ") && line.contains("by a path"), "{line}");
+    assert!(!runs_in(&bench, &host).is_empty());
+}

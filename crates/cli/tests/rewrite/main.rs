@@ -7,6 +7,7 @@
 mod bench;
 mod callgrind;
 mod control;
+mod ends;
 mod exact;
 mod go;
 mod kinds;

@@ -8,6 +8,7 @@
 //! front of `LD_LIBRARY_PATH`. Every rewritten object has a counts file of its own in the folder.
 
 mod cache;
+mod ends;
 mod libraries;
 mod slots;
 
@@ -25,6 +26,8 @@ use crate::Error;
 use crate::rewrite::Sharing;
 use crate::tools::count::{Counted, Rounds};
 use cache::Cache;
+pub use ends::{Ended, Ends, Watched};
+use libraries::Loaded;
 
 /// What to count.
 pub struct Options<'a> {
@@ -80,7 +83,9 @@ impl Prepared {
             Ok(path) => self.program = path,
             Err(error) => self.left_out.push(error),
         }
-        let libraries = libraries::loaded_by(&program)?;
+        let Loaded { libraries, by_path } = libraries::loaded_by(&program)?;
+        let name = || program.name().to_owned();
+        self.left_out.extend(by_path.into_iter().map(|library| Error::LibraryByPath { program: name(), library }));
         for (library, sharing) in libraries.iter().zip(slots::of_libraries(&program, &libraries)) {
             let rewritten = match cache.rewritten(&library.path, options, Some(sharing)) {
                 Err(Error::Layout { cause: LayoutError::ManyCounters { .. }, .. }) => {
@@ -116,8 +121,8 @@ impl Prepared {
         command
     }
 
-    /// What was counted until now: the program first.
-    pub fn counted(&self) -> Result<Vec<Counted>, Error> {
+    /// What was counted until now: the program first. `ends` tells where threads ended, as far as that is known.
+    pub fn counted(&self, ends: &Ends) -> Result<Vec<Counted>, Error> {
         let at = |cause| Error::File { path: self.folder.path().display().to_string(), cause };
         let mut files = Vec::new();
         for entry in std::fs::read_dir(self.folder.path()).map_err(at)? {
@@ -128,7 +133,7 @@ impl Prepared {
         if files.is_empty() {
             return Err(Error::NoCounts { program: self.original.display().to_string() });
         }
-        let mut objects = Counted::open_all(&files, None, None)?;
+        let mut objects = Counted::open_all_ended(&files, None, None, ends)?;
         objects.sort_by_key(|counted| (Path::new(counted.name()) != self.original, counted.name().to_owned()));
         Ok(objects)
     }

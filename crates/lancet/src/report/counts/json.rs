@@ -32,7 +32,7 @@ struct ObjectCounts<'a> {
     left_alone: usize,
     faults: Vec<String>,
     stopped: Vec<StoppedIn>,
-    /// How often a handler took control away from where nothing tells.
+    /// How often control was taken away where nothing tells.
     cut_somewhere: u64,
 }
 

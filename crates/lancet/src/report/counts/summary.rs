@@ -119,9 +119,7 @@ impl Summary<'_> {
             }
             if counted.unlocated > 0 {
                 let times = count(counted.unlocated, "time");
-                let line = format!(
-                    "handlers of signals took control away {times} from unknown places: counts may be off by as many"
-                );
+                let line = format!("control was taken away {times} at unknown places: counts may be off by as many");
                 writeln!(out, "  {}", styled(line, palette.doubt))?;
             }
             for fault in counted.faults.iter().take(FAULTS_SHOWN) {

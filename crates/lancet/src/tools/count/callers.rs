@@ -8,17 +8,23 @@
 //! A function that was entered less often than it was called is one that control ended in the middle of, and its own
 //! counters did not show it. The block that it starts with takes that: the least that explains the counters.
 
+use std::collections::BTreeMap;
+
 use lancet_engine::program::{BlockId, ExitKind, FoundBy, Func, FuncId, Program};
 use lancet_isa::Target;
 
-use super::Counts;
+use super::{Counts, Cut};
 
 /// Fills in the counts of stubs, and where control ended; the counts of the other functions are there already.
-pub(super) fn tell(program: &Program, counts: &mut [Option<Counts>]) {
+pub(super) fn tell(program: &Program, counts: &mut [Option<Counts>], cuts: &BTreeMap<FuncId, Vec<Cut>>) {
     let runs = calls(program, counts);
-    for ((func, counts), runs) in program.funcs().iter().zip(counts).zip(runs) {
+    for ((id, counts), runs) in (0..).map(FuncId).zip(counts).zip(runs) {
+        let func = program.func(id);
         match (is_stub(func), counts, runs) {
-            (true, counts, runs) => *counts = runs.and_then(|runs| of_stub(func, runs)),
+            (true, counts, runs) => {
+                let cuts = cuts.get(&id).cloned().unwrap_or_default();
+                *counts = runs.and_then(|runs| of_stub(func, runs, cuts));
+            }
             (false, Some(counts), Some(runs)) => stop_missing(func, counts, runs),
             (false, ..) => {}
         }
@@ -62,12 +68,14 @@ fn target(program: &Program, to: Target) -> Option<FuncId> {
 }
 
 /// None if it is not one block that leaves at its end.
-fn of_stub(func: &Func, runs: u64) -> Option<Counts> {
+fn of_stub(func: &Func, runs: u64, cuts: Vec<Cut>) -> Option<Counts> {
+    let stayed: i64 = cuts.iter().map(|cut| cut.times).sum();
     match (&func.blocks[..], &func.edges[..], &func.exits[..]) {
         ([_], [], [_]) => Some(Counts {
             blocks: vec![runs],
             entries: vec![runs; func.entries.len().min(1)],
-            exits: vec![runs],
+            exits: vec![runs.saturating_add_signed(-stayed)],
+            cuts,
             ..Counts::default()
         }),
         _ => None,

@@ -8,11 +8,12 @@ use lancet_engine::layout::NOTES_SECTION;
 use lancet_engine::program::{BlockId, FoundBy, FuncId, Program};
 use rayon::prelude::*;
 
-use super::cuts::{self, Located};
+use super::cuts::{self, Located, Taken};
 use super::file::{CountsFile, fingerprint};
 use super::notes::{NotedFunc, Notes};
 use super::{Counts, Cut, FlowError, Rounds, Slot, Solver, callers};
 use crate::Error;
+use crate::counting::Ends;
 use crate::rewrite::Editor;
 
 /// Exact counts of the edited functions of a program.
@@ -24,7 +25,7 @@ pub struct Counted {
     pub faults: Vec<FlowError>,
     /// How many processes and threads counted.
     pub shards: usize,
-    /// How often a handler took control away from where nothing tells: see [`Counts::stopped`].
+    /// How often control was taken away where nothing tells: see [`Counts::stopped`].
     pub unlocated: u64,
     /// Where the rounds of loops were counted.
     pub rounds: Rounds,
@@ -34,7 +35,7 @@ impl Counted {
     /// Reads the counts that a rewritten program left in a file. `program` says where the rewritten program is now, if
     /// not where it was written to; `original` the same of the program that it was made from.
     pub fn open(counts: &Path, program: Option<&Path>, original: Option<&Path>) -> Result<Counted, Error> {
-        Counted::read(CountsFile::read(counts)?, counts, program, original)
+        Counted::read(CountsFile::read(counts)?, counts, program, original, &Ends::default())
     }
 
     /// As [`open`](Counted::open), for several files. Those of the same rewritten program are added up; each program has
@@ -44,6 +45,16 @@ impl Counted {
         program: Option<&Path>,
         original: Option<&Path>,
     ) -> Result<Vec<Counted>, Error> {
+        Counted::open_all_ended(counts, program, original, &Ends::default())
+    }
+
+    /// The same where it is known where threads ended.
+    pub fn open_all_ended(
+        counts: &[impl AsRef<Path>],
+        program: Option<&Path>,
+        original: Option<&Path>,
+        ends: &Ends,
+    ) -> Result<Vec<Counted>, Error> {
         let mut files: Vec<(CountsFile, &Path)> = Vec::new();
         for path in counts.iter().map(AsRef::as_ref) {
             let file = CountsFile::read(path)?;
@@ -52,10 +63,16 @@ impl Counted {
                 None => files.push((file, path)),
             }
         }
-        files.into_iter().map(|(file, path)| Counted::read(file, path, program, original)).collect()
+        files.into_iter().map(|(file, path)| Counted::read(file, path, program, original, ends)).collect()
     }
 
-    fn read(file: CountsFile, from: &Path, program: Option<&Path>, original: Option<&Path>) -> Result<Counted, Error> {
+    fn read(
+        file: CountsFile,
+        from: &Path,
+        program: Option<&Path>,
+        original: Option<&Path>,
+        ends: &Ends,
+    ) -> Result<Counted, Error> {
         let rewritten = Image::open(program.unwrap_or(&file.program))?;
         let section = rewritten.section(NOTES_SECTION);
         let bytes = section.and_then(|section| rewritten.bytes(section.svma, section.size)).unwrap_or_default();
@@ -71,10 +88,12 @@ impl Counted {
         }
         let mut program = Program::analyse(Arc::new(image));
         let mut cuts = Located::default();
-        if file.cuts.values().any(|times| *times != 0) {
+        let ends = ends.within(&rewritten);
+        if file.cuts.values().any(|times| *times != 0) || !ends.is_empty() {
             let editor = Editor::of_notes(program, &notes)?;
             let traced = editor.trace(&notes);
-            cuts = cuts::locate(&editor.program, &rewritten, &notes, traced.as_ref().ok(), &file.cuts);
+            let taken = Taken { by_handlers: &file.cuts, by_ends: &ends };
+            cuts = cuts::locate(&editor.program, &rewritten, &notes, traced.as_ref().ok(), &taken);
             program = editor.program;
         }
         Ok(Counted::solve(program, &notes, &file, &cuts))
@@ -99,7 +118,7 @@ impl Counted {
                 Err(fault) => faults.push(fault),
             }
         }
-        callers::tell(&program, &mut counts);
+        callers::tell(&program, &mut counts, cuts);
         Counted { program, counts, faults, shards: file.shards, unlocated: *unlocated, rounds: notes.manner.rounds }
     }
 

@@ -117,7 +117,7 @@ pub struct Counts {
     pub calls_not_returned: Vec<i64>,
     /// By index in [`Placement::open`]: how often control ended inside the block. Negative if it began there.
     pub ended_inside: Vec<i64>,
-    /// Where handlers of signals took control away in the middle of a block, for good.
+    /// Where control is known to have been taken away in the middle of a block, for good.
     pub cuts: Vec<Cut>,
     /// Where control seems to have ended in the middle of a block, and how often: by a fatal signal, the end of the
     /// process, or a signal's handler that jumps elsewhere. A count may differ from the truth by that number in all, or

@@ -11,8 +11,8 @@
 //! rest leads inwards, and so would have to run backwards. Then it was stopped in that part, and the block behind the
 //! link takes it. That is the least that explains the counters: the world outside is the root of the tree and its leaves
 //! are taken off first, so whatever really happened stopped at least as many threads in each part. A count can
-//! therefore differ from the truth by the number of such ends at most, and without any it is exact. Where a handler took
-//! control away it is known ([`Cut`]), and taken into account beforehand.
+//! therefore differ from the truth by the number of such ends at most, and without any it is exact. Where it is known that
+//! control was taken away ([`Cut`]), that is taken into account beforehand.
 //!
 //! What is left is checked: no link but a leak may run backwards, and no node may be left more often than entered.
 
@@ -125,8 +125,10 @@ impl Solver {
         let shape = Shape::of(func, &placement.open, &placement.joined, &placement.derived);
         let mut counters = counters.to_vec();
         for cut in cuts {
-            if let Some(counter) = cut.uncounted.and_then(|i| counters.get_mut(i as usize)) {
-                *counter = counter.wrapping_add_signed(cut.times);
+            if let Some((i, by)) = cut.missing
+                && let Some(counter) = counters.get_mut(i as usize)
+            {
+                *counter = counter.wrapping_add_signed(by.wrapping_mul(cut.times));
             }
         }
         let counters = &counters[..];
@@ -144,7 +146,7 @@ impl Solver {
         let open = shape.tidy_open();
         self.flow.rebuild(&Shape { open: &open, ..*shape });
         self.set_known(placement, counters)?;
-        for cut in cuts.iter().filter(|cut| cut.inside && (cut.block.0 as usize) < self.flow.blocks()) {
+        for cut in cuts.iter().filter(|cut| (cut.block.0 as usize) < self.flow.blocks()) {
             self.nodes[self.flow.out_of(cut.block) as usize].surplus -= i128::from(cut.times);
             self.nodes[self.flow.outside() as usize].surplus += i128::from(cut.times);
         }
