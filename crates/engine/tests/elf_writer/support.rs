@@ -63,7 +63,14 @@ pub fn open(path: &Path) -> Image {
 
 /// Runs a command that must succeed, and gives what it wrote.
 pub fn run(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let output = loop {
+        match command.output() {
+            // Another test's child has been forked while this file was written, and has it open until it executes its own.
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+            Err(error) => panic!("{command:?}: {error}"),
+            Ok(output) => break output,
+        }
+    };
     let (out, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{command:?}: {}\n{out}\n{errors}", output.status);
     assert_eq!(errors, "", "{command:?} complains");
