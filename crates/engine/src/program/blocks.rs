@@ -145,14 +145,14 @@ impl RegionCfg {
         }
     }
 
-    /// Makes a block start at an instruction in the middle of one; `false` if there is none. Where the indirect jumps
-    /// go does not change: they are followed backwards from block to block, not from entries.
+    /// Makes a block start at an instruction in the middle of one, where none [overlap](Self::overlaps); `false` if there
+    /// is none. Where the indirect jumps go does not change: they are followed backwards from block to block, not from
+    /// entries.
     pub(super) fn split(&mut self, image: &Image, at: Svma) -> bool {
         let Some(i) = self.blocks.partition_point(|block| block.start <= at).checked_sub(1) else { return false };
         let block = &self.blocks[i];
         let code = image.bytes(block.start, u64::from(block.len)).unwrap_or(&[]);
-        // Where streams of instructions overlap, another block may have to be cut too.
-        if at >= block.end_address() || self.overlaps {
+        if at >= block.end_address() {
             return false;
         }
         let mut head =

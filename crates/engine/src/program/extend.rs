@@ -23,7 +23,8 @@ pub(super) enum Extended {
 
 /// Adds what control reaches from `entries`.
 pub(super) fn extend(cfg: &mut RegionCfg, around: &Surroundings<'_>, parts: &[Part], entries: &[Svma]) -> Extended {
-    if !cfg.repeats.is_empty() {
+    // Where blocks overlap, the one before an address need not be the one that it lies in.
+    if !cfg.repeats.is_empty() || cfg.overlaps {
         return Extended::Stale;
     }
     let mut extended = Extended::Fully;
