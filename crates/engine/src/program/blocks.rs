@@ -220,7 +220,14 @@ impl RegionCfg {
     /// Marks the blocks that run, if control enters at `entries` and does not come back from the calls whose blocks are
     /// not `returning`.
     pub(super) fn reach(&self, entries: impl Iterator<Item = Svma>, returning: &[bool], reached: &mut [bool]) {
-        let mut work: Vec<usize> = entries.filter_map(|at| self.block_at(at)).collect();
+        // Most of them are in order.
+        let mut likely = 0;
+        let found = entries.filter_map(|at| {
+            let block = self.block_near(likely, at);
+            likely = block.map_or(likely, |block| block + 1);
+            block
+        });
+        let mut work: Vec<usize> = found.collect();
         work.iter().for_each(|i| reached[*i] = true);
         while let Some(i) = work.pop() {
             if !returning[i] {

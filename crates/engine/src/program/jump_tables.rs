@@ -482,6 +482,12 @@ impl Search<'_> {
             self.table_access(&resolved)
         });
         let Some((shape, index)) = access else { return false };
+        // Of a table that is open on another path, nothing more can be learnt here.
+        let limit = index_limit(&index);
+        let is_known = |(known, span): &(Shape, Span)| *known == shape && !span.is_checked && span.range.1 >= limit;
+        if self.origins.found.iter().any(is_known) {
+            return true;
+        }
         if !self.settle_index(shape, &index, state.conditions.iter()) {
             // On another path the target may come from another table, which is looked for whatever is found here.
             let goal = Goal::Index(shape, Term::new(index));
@@ -514,9 +520,8 @@ impl Search<'_> {
                 self.origins.lost_indexed |= is_indexed(&target.expr);
             }
             Goal::Index(shape, index) => {
-                let limit = upper_bound(&index.expr).min(MAX_ENTRIES) as i64;
                 self.open = true;
-                self.origins.found.push((*shape, Span { range: (0, limit), is_checked: false }));
+                self.origins.found.push((*shape, Span { range: (0, index_limit(&index.expr)), is_checked: false }));
             }
         }
     }
@@ -545,6 +550,11 @@ impl Search<'_> {
         (scale == entry_bytes && in_file)
             .then(|| (Shape { at: sum.constant, entry_bits: *bits, scale, base }, index.clone()))
     }
+}
+
+/// The last entry that an index could mean if nothing bounds it.
+fn index_limit(index: &Expr) -> i64 {
+    upper_bound(index).min(MAX_ENTRIES) as i64
 }
 
 /// Where a jump goes, given where its target comes from.

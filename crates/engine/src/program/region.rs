@@ -36,13 +36,14 @@ pub(super) struct RegionSpec<'a> {
 #[derive(Default)]
 pub(super) struct Scratch {
     insns: Vec<Insn>,
-    /// By where they stand in `insns`.
     runs: Vec<Run>,
+    /// The run of each instruction.
+    run_of: Vec<u32>,
     has_indirect_jump: bool,
     /// Index + 1 into `insns` of the instruction that starts at this offset.
     at_offset: Vec<u32>,
     leaders: Vec<u32>,
-    /// For each offset: is it a leader? One more than its place among the leaders, once they are [sorted](Builder::sort_leaders).
+    /// For each offset: is it a leader? One more than its place among the leaders, once they are [sorted](Builder::find_blocks).
     leader_at: Vec<u32>,
     work: Vec<u32>,
     /// Calls behind which nothing was decoded, because of what they are given.
@@ -59,7 +60,6 @@ pub(super) struct Scratch {
 /// Instructions that were decoded one behind the other.
 #[derive(Clone, Copy)]
 struct Run {
-    first: usize,
     /// In `insns`, and as an offset.
     end: usize,
     end_offset: u32,
@@ -248,6 +248,7 @@ impl<'a> Builder<'a, '_> {
         self.data.get_mut().of = 0;
         self.read.clear();
         self.scratch.runs.clear();
+        self.scratch.run_of.clear();
         self.scratch.has_indirect_jump = false;
         for leader in self.scratch.leaders.drain(..) {
             self.scratch.leader_at[leader as usize] = 0;
@@ -359,7 +360,9 @@ impl<'a> Builder<'a, '_> {
         });
         if let Some(last) = self.scratch.insns[first..].last() {
             let end_offset = base + (last.end() - start) as u32;
-            self.scratch.runs.push(Run { first, end: self.scratch.insns.len(), end_offset, rejoins });
+            let (number, end) = (self.scratch.runs.len() as u32, self.scratch.insns.len());
+            self.scratch.run_of.resize(end, number);
+            self.scratch.runs.push(Run { end, end_offset, rejoins });
         }
     }
 
@@ -388,10 +391,16 @@ impl<'a> Builder<'a, '_> {
         self.around.exits.ends(self.around.image, &insns[first..=call])
     }
 
-    fn sort_leaders(&mut self) {
+    /// Sorts the leaders, and finds the instructions of the block at each.
+    fn find_blocks(&mut self) {
         self.scratch.leaders.sort_unstable();
         for (leader, number) in self.scratch.leaders.iter().zip(1..) {
             self.scratch.leader_at[*leader as usize] = number;
+        }
+        self.scratch.blocks.clear();
+        for i in 0..self.scratch.leaders.len() {
+            let insns = self.block_insns(i);
+            self.scratch.blocks.push(insns);
         }
     }
 
@@ -401,16 +410,11 @@ impl<'a> Builder<'a, '_> {
     }
 
     /// Where the instructions of the block at a leader stand. Behind whatever ends a block a leader stands, or the run
-    /// ends: so it reaches to the next leader, or to the end of its run. `near` is the run of the block before: most
-    /// blocks are in the same.
-    fn block_insns(&mut self, leader: usize, near: &mut usize) -> Range<usize> {
+    /// ends: so it reaches to the next leader, or to the end of its run.
+    fn block_insns(&mut self, leader: usize) -> Range<usize> {
         let scratch = &*self.scratch;
         let Some(first) = self.index_at(scratch.leaders[leader]) else { return 0..0 };
-        let is_inside = |run: &Run| run.first <= first && first < run.end;
-        if !scratch.runs.get(*near).is_some_and(is_inside) {
-            *near = scratch.runs.partition_point(|run| run.first <= first) - 1;
-        }
-        let run = scratch.runs[*near];
+        let run = scratch.runs[scratch.run_of[first] as usize];
         let next = scratch.leaders.get(leader + 1).copied().filter(|next| *next < run.end_offset);
         match next.map(|next| self.index_at(next)) {
             Some(Some(next)) if next > first && next < run.end => first..next,
@@ -457,13 +461,7 @@ impl<'a> Builder<'a, '_> {
 
     /// Resolves indirect jumps with what is decoded so far.
     fn resolve_indirect(&mut self, jumps: &mut Jumps, look: Look) -> Progress {
-        self.sort_leaders();
-        self.scratch.blocks.clear();
-        let mut run = 0;
-        for i in 0..self.scratch.leaders.len() {
-            let insns = self.block_insns(i, &mut run);
-            self.scratch.blocks.push(insns);
-        }
+        self.find_blocks();
         let mut preds = std::mem::take(&mut self.scratch.preds);
         preds.clear();
         self.flow_on(jumps, &mut preds);
@@ -551,12 +549,7 @@ impl<'a> Builder<'a, '_> {
                     add(to, Via::Taken);
                     add(last.end(), Via::NotTaken);
                 }
-                Flow::Call(to) if (self.around.returns)(to) => {
-                    let insns = &self.scratch.insns[self.scratch.blocks[i].clone()];
-                    if !self.around.exits.ends(self.around.image, insns) {
-                        add(last.end(), Via::AfterCall);
-                    }
-                }
+                Flow::Call(_) if self.goes_on_behind(i, last) => add(last.end(), Via::AfterCall),
                 Flow::Call(_) => {}
                 Flow::Jump(_) => {
                     let tables = jumps.tables.iter().filter(|table| table.jump == last.at);
@@ -567,6 +560,17 @@ impl<'a> Builder<'a, '_> {
                 Flow::Return | Flow::Stop => {}
             }
         }
+    }
+
+    /// Does control go on behind the call that ends a block? Decoding went by what is known of that, so there is no need to
+    /// look it up again.
+    fn goes_on_behind(&self, block: usize, call: &Insn) -> bool {
+        if self.around.exits.may_be(call) {
+            return !self.around.exits.ends(self.around.image, &self.scratch.insns[self.scratch.blocks[block].clone()]);
+        }
+        let Some(i) = self.offset(call.at).and_then(|offset| self.index_at(offset)) else { return false };
+        let run = self.scratch.runs[self.scratch.run_of[i] as usize];
+        run.end != i + 1 || run.rejoins
     }
 
     /// An exception comes from the calls that the landing pad is for, with the registers that calls preserve.
@@ -593,14 +597,14 @@ impl<'a> Builder<'a, '_> {
     }
 
     fn finish(&mut self, jumps: Jumps) -> RegionCfg {
-        self.scratch.leaders.sort_unstable();
-        let mut blocks = Vec::with_capacity(self.scratch.leaders.len());
-        let mut mentions = std::mem::take(&mut self.scratch.mentions);
-        for leader in &self.scratch.leaders {
-            if let Some(block) = self.build(*leader, &jumps, &mut mentions) {
-                blocks.push(block);
-            }
+        // Where there are indirect jumps, the last look at them found nothing new, and the blocks as they are.
+        if !self.scratch.has_indirect_jump {
+            self.find_blocks();
         }
+        let mut mentions = std::mem::take(&mut self.scratch.mentions);
+        let built = self.scratch.leaders.iter().zip(&self.scratch.blocks);
+        let built = built.filter_map(|(leader, insns)| self.build(*leader, insns.clone(), &jumps, &mut mentions));
+        let mut blocks: Vec<RegionBlock> = built.collect();
         // Offsets follow the order of the parts, which is not that of addresses.
         blocks.sort_by_key(|block| block.start);
         let overlaps = blocks.windows(2).any(|pair| pair[0].end_address() > pair[1].start);
@@ -623,34 +627,32 @@ impl<'a> Builder<'a, '_> {
     }
 
     /// The block at a leader; `None` if nothing decodes there.
-    fn build(&self, leader: u32, jumps: &Jumps, mentions: &mut Vec<(Svma, Svma)>) -> Option<RegionBlock> {
+    fn build(
+        &self,
+        leader: u32,
+        insns: Range<usize>,
+        jumps: &Jumps,
+        mentions: &mut Vec<(Svma, Svma)>,
+    ) -> Option<RegionBlock> {
+        let insns = &self.scratch.insns[insns];
+        let last = insns.last()?;
         let mut effects = Effects::default();
-        let mut count = 0;
-        let mut at = leader;
-        let mut last: Option<&Insn> = None;
-        let end = loop {
-            let Some(insn) = self.insn_at(at) else {
-                let here = last.map_or(self.address(at), Insn::end);
-                break if self.offset(here).is_some() { End::Bad(here) } else { End::Fall };
-            };
+        for insn in insns {
             effects = effects.then(insn.effects);
             note_mentions(self.around.image, insn, mentions);
-            count += 1;
-            at += u32::from(insn.len);
-            last = Some(insn);
-            if self.closes_loop(insn.at) {
-                break End::Repeat;
-            }
-            if insn.flow.ends_block() {
-                break self.end_of(insn, jumps);
-            }
-            if self.scratch.leader_at[at as usize] != 0 {
-                break End::Fall;
-            }
-        };
-        let last = last?;
+        }
         let start = self.address(leader);
-        Some(RegionBlock { start, len: (last.end() - start) as u32, insns: count, effects, end, to: NO_BLOCK })
+        let len = (last.end() - start) as u32;
+        let end = if self.closes_loop(last.at) {
+            End::Repeat
+        } else if last.flow.ends_block() {
+            self.end_of(last, jumps)
+        } else if self.scratch.leader_at[(leader + len) as usize] == 0 && self.offset(last.end()).is_some() {
+            End::Bad(last.end())
+        } else {
+            End::Fall
+        };
+        Some(RegionBlock { start, len, insns: insns.len() as u32, effects, end, to: NO_BLOCK })
     }
 
     fn end_of(&self, insn: &Insn, jumps: &Jumps) -> End {
