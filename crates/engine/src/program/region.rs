@@ -602,9 +602,9 @@ impl<'a> Builder<'a, '_> {
             self.find_blocks();
         }
         let mut mentions = std::mem::take(&mut self.scratch.mentions);
-        let built = self.scratch.leaders.iter().zip(&self.scratch.blocks);
-        let built = built.filter_map(|(leader, insns)| self.build(*leader, insns.clone(), &jumps, &mut mentions));
-        let mut blocks: Vec<RegionBlock> = built.collect();
+        let mut blocks = Vec::with_capacity(self.scratch.leaders.len());
+        let leaders = self.scratch.leaders.iter().zip(&self.scratch.blocks);
+        blocks.extend(leaders.filter_map(|(leader, insns)| self.build(*leader, insns.clone(), &jumps, &mut mentions)));
         // Offsets follow the order of the parts, which is not that of addresses.
         blocks.sort_by_key(|block| block.start);
         let overlaps = blocks.windows(2).any(|pair| pair[0].end_address() > pair[1].start);
