@@ -18,8 +18,9 @@ use rayon::prelude::*;
 use super::active::Active;
 use super::blocks::{End, NO_BLOCK, RegionBlock, RegionCfg};
 use super::exits::Exits;
-use super::extend::{Extended, extend};
+use super::extend::extend_group;
 use super::func::{FoundBy, Part};
+use super::groups::Groups;
 use super::index::Index;
 use super::jump_tables::{Bound, JumpTable, first_behind};
 use super::noreturn::{Dependents, Links, is_noreturn_name, noreturn_slots};
@@ -64,9 +65,11 @@ pub(super) struct Region {
     /// Must be analysed (again).
     pub(super) dirty: bool,
     /// Entries that lead to code that was not read yet.
-    pending: Vec<Svma>,
+    pub(super) pending: Vec<Svma>,
+    /// Blocks were added, and not linked yet.
+    pub(super) is_longer: bool,
     /// Must be analysed again once nothing else is new.
-    stale: bool,
+    pub(super) stale: bool,
     /// What can run of it has changed since its outflows were followed.
     pub(super) fresh: bool,
 }
@@ -103,6 +106,7 @@ impl Region {
             named_noreturn: false,
             dirty: true,
             pending: Vec::new(),
+            is_longer: false,
             stale: false,
             fresh: true,
         }
@@ -119,6 +123,24 @@ impl Region {
     /// Where control may enter.
     pub(super) fn all_entries(&self) -> impl Iterator<Item = Svma> {
         [self.start()].into_iter().chain(self.pads.iter().chain(&self.entries).copied())
+    }
+
+    /// Lets control enter at an address; `true` if that leads to code that was not read yet.
+    pub(super) fn enter(&mut self, at: Svma) -> bool {
+        let Err(place) = self.entries.binary_search(&at) else { return false };
+        self.entries.insert(place, at);
+        self.fresh = true;
+        let is_unread = self.cfg.block_at(at).is_none();
+        self.pending.extend(Some(at).filter(|_| is_unread));
+        is_unread
+    }
+
+    /// Notes that its blocks have changed.
+    pub(super) fn read(&mut self) {
+        self.dirty = false;
+        self.fresh = true;
+        self.was_noreturn = self.noreturn;
+        self.noreturn = self.named_noreturn;
     }
 
     /// Where the code of the main part ends, which is before its `end` if that is only a guess.
@@ -176,6 +198,8 @@ pub(super) struct Discovery<'a> {
     pub(super) dependents: Dependents,
     /// All regions that must be read, or that have changed since their outflows were followed.
     pub(super) active: Active,
+    /// Regions of which the first leads to unread code in the middle of the second, which may lead back.
+    met: Vec<(u32, u32)>,
     /// Does a region never return, as far as is known?
     pub(super) noreturn: Vec<bool>,
     /// Regions that say that they are parts of functions.
@@ -220,6 +244,7 @@ pub(super) fn discover(image: &Image) -> Discovery<'_> {
         renumbered: true,
         dependents: Dependents::default(),
         active: Active::All,
+        met: Vec::new(),
         noreturn: Vec::new(),
         split: Vec::new(),
     };
@@ -328,22 +353,20 @@ impl Discovery<'_> {
         };
         let (exits, stops) = (&self.exits, &self.stops);
         let around = Surroundings { image, outside_target: &outside_target, returns: &returns, exits, stops };
-        let mut work = self.active.pick(&mut self.regions);
-        work.retain(|(_, region)| region.dirty || !region.pending.is_empty());
-        work.par_iter_mut().for_each_init(Scratch::default, |scratch, (_, region)| {
-            let pending = std::mem::take(&mut region.pending);
-            if region.dirty {
-                let entries: Vec<Svma> = region.all_entries().collect();
-                region.cfg = region::analyse(&around, &RegionSpec { parts: &region.parts, entries: &entries }, scratch);
-                region.stale = false;
-            } else {
-                region.stale |= extend(&mut region.cfg, &around, &region.parts, &pending) == Extended::Stale;
-            }
-            region.dirty = false;
-            region.fresh = true;
-            region.was_noreturn = region.noreturn;
-            region.noreturn = region.named_noreturn;
+        let (mut dirty, mut others): (Vec<_>, Vec<_>) =
+            self.active.pick(&mut self.regions).into_iter().partition(|(_, region)| region.dirty);
+        dirty.par_iter_mut().for_each_init(Scratch::default, |scratch, (_, region)| {
+            region.pending.clear();
+            let entries: Vec<Svma> = region.all_entries().collect();
+            region.cfg = region::analyse(&around, &RegionSpec { parts: &region.parts, entries: &entries }, scratch);
+            region.stale = false;
+            region.read();
         });
+        let groups = Groups::of(others.iter().map(|(number, _)| *number), &std::mem::take(&mut self.met));
+        others.sort_by_key(|(number, _)| (groups.of_region(*number), *number));
+        let is_one = |a: &(u32, _), b: &(u32, _)| groups.of_region(a.0) == groups.of_region(b.0);
+        let groups: Vec<&mut [(u32, &mut Region)]> = others.chunk_by_mut(is_one).collect();
+        groups.into_par_iter().for_each(|group| extend_group(group, &around, index));
     }
 
     /// Everything that the code that can run calls or jumps to outside its region.
@@ -432,19 +455,19 @@ impl Discovery<'_> {
                 plant(flow.to, None, found_by);
             } else if called && region.parts[0].contains(flow.to) {
                 plant(flow.to, Some(region.parts[0].end), found_by);
-            } else if let Err(place) = region.entries.binary_search(&flow.to) {
-                region.entries.insert(place, flow.to);
-                region.fresh = true;
-                if region.cfg.block_at(flow.to).is_none() {
-                    region.pending.push(flow.to);
+            } else if region.entries.binary_search(&flow.to).is_err() {
+                if region.enter(flow.to) {
+                    self.met.push((flow.from, i as u32));
                 }
-                changed.push(i as u32);
+                changed.extend([flow.from, i as u32]);
             }
         }
         let is_new = !changed.is_empty() || !planted.is_empty();
         self.active = Active::only(changed);
         if !planted.is_empty() {
             self.plant(planted);
+            // Regions have other numbers now.
+            self.met.clear();
         }
         is_new
     }

@@ -1,9 +1,10 @@
-//! More code of a region that was analysed before.
+//! More code of regions that were analysed before.
 //!
 //! Other regions jump into the middle of a region, to code that nothing inside it leads to: where an optimizer has split
 //! functions into hot and cold pieces, these find each other step by step. Reading all of a region again at every step
-//! would be dear, so only what is new is decoded, and joined to the blocks that are known. What cannot be done that way
-//! (an indirect jump, another way into blocks through which one was followed) makes the region *stale*: it is read
+//! would be dear, so only what is new is decoded, and joined to the blocks that are known. Regions that found each other
+//! are a group, and what is new in one leads on to the others until nothing is. What cannot be done that way
+//! (an indirect jump, another way into blocks through which one was followed) makes a region *stale*: it is read
 //! again once nothing else is new.
 
 use std::ops::ControlFlow;
@@ -11,24 +12,56 @@ use std::ops::ControlFlow;
 use lancet_isa::{Effects, Flow, Insn, Svma, Target};
 
 use super::blocks::{End, NO_BLOCK, RegionBlock, RegionCfg, note_mentions};
+use super::discover::Region;
 use super::func::Part;
+use super::index::Index;
 use super::region::Surroundings;
+
+/// Reads what is pending in the regions of a group, given with their numbers and sorted by them.
+pub(super) fn extend_group(group: &mut [(u32, &mut Region)], around: &Surroundings<'_>, index: &Index) {
+    let mut work: Vec<usize> = (0..group.len()).filter(|i| !group[*i].1.pending.is_empty()).collect();
+    let mut outside = Vec::new();
+    while let Some(i) = work.pop() {
+        let region = &mut *group[i].1;
+        let pending = std::mem::take(&mut region.pending);
+        region.stale |= extend(&mut region.cfg, around, &region.parts, &pending, &mut outside) == Extended::Stale;
+        region.is_longer = true;
+        for to in outside.drain(..) {
+            let Some((number, false)) = index.place_of(to) else { continue };
+            let Ok(into) = group.binary_search_by_key(&number, |(number, _)| *number) else { continue };
+            if group[into].1.exact && group[into].1.enter(to) {
+                work.push(into);
+            }
+        }
+    }
+    for (_, region) in group.iter_mut().filter(|(_, region)| region.is_longer) {
+        region.is_longer = false;
+        region.cfg.mentions.sort_unstable();
+        region.cfg.link();
+        region.read();
+    }
+}
 
 /// Is the region known as if it had been read with all its entries?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extended {
+enum Extended {
     Fully,
     Stale,
 }
 
-/// Adds what control reaches from `entries`.
-pub(super) fn extend(cfg: &mut RegionCfg, around: &Surroundings<'_>, parts: &[Part], entries: &[Svma]) -> Extended {
+/// Adds what control reaches from `entries`, and tells where it goes `outside`. Blocks are not linked yet.
+fn extend(
+    cfg: &mut RegionCfg,
+    around: &Surroundings<'_>,
+    parts: &[Part],
+    entries: &[Svma],
+    outside: &mut Vec<Svma>,
+) -> Extended {
     // Where blocks overlap, the one before an address need not be the one that it lies in.
     if !cfg.repeats.is_empty() || cfg.overlaps {
         return Extended::Stale;
     }
     let mut extended = Extended::Fully;
-    let mentioned = cfg.mentions.len();
     let mut work: Vec<(Svma, From)> = entries.iter().map(|at| (*at, From::Elsewhere)).collect();
     while let Some((at, from)) = work.pop() {
         let known = cfg.block_at(at).is_some() || cfg.split(around.image, at);
@@ -38,7 +71,10 @@ pub(super) fn extend(cfg: &mut RegionCfg, around: &Surroundings<'_>, parts: &[Pa
             }
             continue;
         }
-        let Some(part) = parts.iter().find(|part| part.contains(at)) else { continue };
+        let Some(part) = parts.iter().find(|part| part.contains(at)) else {
+            outside.push(at);
+            continue;
+        };
         let next = cfg.blocks.partition_point(|block| block.start < at);
         let is_inside_another = next > 0 && cfg.blocks[next - 1].end_address() > at;
         let limit = cfg.blocks.get(next).map_or(part.end, |block| block.start.min(part.end));
@@ -47,16 +83,9 @@ pub(super) fn extend(cfg: &mut RegionCfg, around: &Surroundings<'_>, parts: &[Pa
                 see_successors(around, &block, &mut |to| work.push((to, From::Inside)));
                 cfg.blocks.insert(next, block);
             }
-            _ => {
-                extended = Extended::Stale;
-                break;
-            }
+            _ => return Extended::Stale,
         }
     }
-    if cfg.mentions.len() > mentioned {
-        cfg.mentions.sort_unstable();
-    }
-    cfg.link();
     extended
 }
 

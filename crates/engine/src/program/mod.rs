@@ -23,6 +23,7 @@ mod extend;
 mod func;
 mod gaps;
 pub mod graph;
+mod groups;
 mod index;
 mod jump_tables;
 mod jumps;
