@@ -6,6 +6,7 @@
 //! conditional jump and is not aligned as functions are (or follows another part without a gap).
 
 use lancet_isa::Svma;
+use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
 use super::FoundBy;
@@ -46,11 +47,15 @@ impl Discovery<'_> {
                 parts.push((owners[i], region));
             }
         }
+        let is_part: Vec<bool> = (0..).zip(&owners).map(|(i, owner)| *owner != i).collect();
+        functions.par_iter_mut().for_each(|region| {
+            region.unlinked = region.links.lead_to(&is_part);
+            region.links.renumber(|number| place[owners[number as usize] as usize]);
+        });
         for (owner, part) in parts {
             join(self.image, &mut functions[place[owner as usize] as usize], part);
         }
         self.regions = functions;
-        self.reindex();
         // Jumps between a function and its parts are not entries any more.
         for region in &mut self.regions {
             if !std::mem::take(&mut region.entries).is_empty() {
@@ -68,6 +73,7 @@ impl Discovery<'_> {
         for (region, at) in entries {
             self.regions[region].entries.push(at);
         }
+        self.reindex();
     }
 
     /// For each region: the function it is a part of, or itself.

@@ -21,6 +21,7 @@ use super::exits::Exits;
 use super::extend::extend_group;
 use super::func::{FoundBy, Part};
 use super::groups::Groups;
+use super::growth::{Growth, grow_tables};
 use super::index::Index;
 use super::jump_tables::{Bound, JumpTable, first_behind};
 use super::noreturn::{Dependents, Links, is_noreturn_name, noreturn_slots};
@@ -72,6 +73,8 @@ pub(super) struct Region {
     pub(super) stale: bool,
     /// What can run of it has changed since its outflows were followed.
     pub(super) fresh: bool,
+    /// Its links lead to addresses where other regions are now.
+    pub(super) unlinked: bool,
 }
 
 impl Region {
@@ -109,6 +112,7 @@ impl Region {
             is_longer: false,
             stale: false,
             fresh: true,
+            unlinked: false,
         }
     }
 
@@ -168,15 +172,6 @@ impl Region {
         self.cfg.tables.iter().filter(|table| table.bound == Bound::Content)
     }
 
-    /// Could a table go on, now that parts have been joined? It may have ended at an entry that leads to one.
-    fn has_table_to_go_on(&self, image: &Image, stops: &[Svma]) -> bool {
-        let goes_on = |table: &JumpTable| {
-            stops.binary_search(&table.end()).is_err()
-                && table.entry(image, table.end()).is_some_and(|target| self.contains(target))
-        };
-        self.parts.len() > 1 && self.open_tables().any(goes_on)
-    }
-
     /// Does something else begin inside of a table?
     fn has_table_past(&self, stops: &[Svma]) -> bool {
         self.open_tables().any(|table| first_behind(stops, table.at).is_some_and(|stop| stop < table.end()))
@@ -193,8 +188,6 @@ pub(super) struct Discovery<'a> {
     /// See [`noreturn_slots`].
     pub(super) noreturn_slots: Vec<Svma>,
     pub(super) exits: Exits,
-    /// Regions have other numbers than when they were linked.
-    pub(super) renumbered: bool,
     pub(super) dependents: Dependents,
     /// All regions that must be read, or that have changed since their outflows were followed.
     pub(super) active: Active,
@@ -241,7 +234,6 @@ pub(super) fn discover(image: &Image) -> Discovery<'_> {
         stops: Vec::new(),
         noreturn_slots: noreturn_slots(image),
         exits: Exits::find(image),
-        renumbered: true,
         dependents: Dependents::default(),
         active: Active::All,
         met: Vec::new(),
@@ -272,21 +264,32 @@ impl Discovery<'_> {
         self.index.containing(at)
     }
 
+    /// Regions have other numbers now.
     pub(super) fn reindex(&mut self) {
-        self.renumbered = true;
-        self.active = Active::All;
         self.index = Index::new(&self.regions);
         self.noreturn = self.regions.iter().map(|region| region.noreturn || region.named_noreturn).collect();
         self.split = self.regions.iter().filter(|region| region.part).map(|region| region.parts[0]).collect();
+        self.dependents = Dependents::default();
+        let is_active = |region: &Region| region.dirty || region.fresh || region.unlinked || !region.pending.is_empty();
+        let active = (0..).zip(&self.regions).filter(|(_, region)| is_active(region)).map(|(number, _)| number);
+        let met = self.met.iter().flat_map(|(from, into)| [*from, *into]);
+        self.active = Active::only(active.chain(met).collect());
     }
 
     /// Adds regions for seeds; regions that one falls into end before it.
     fn plant(&mut self, seeds: Vec<Seed>) {
         let image = self.image;
-        let region = |seed: &Seed| Some(Region::new(image, seed, image.code_range_at(seed.start)?.end()));
-        self.regions.par_extend(seeds.par_iter().filter_map(region));
+        let index = &self.index;
+        let region = |seed: &Seed| {
+            let is_new = index.starting_at(seed.start).is_none();
+            Some(Region::new(image, seed, image.code_range_at(seed.start).filter(|_| is_new)?.end()))
+        };
+        let mut planted: Vec<Region> = seeds.par_iter().filter_map(region).collect();
+        planted.sort_by_key(Region::start);
+        planted.dedup_by_key(|region| region.start());
+        self.renumber(&planted);
+        self.regions.append(&mut planted);
         self.regions.sort_by_key(Region::start);
-        self.regions.dedup_by_key(|region| region.start());
         for i in 1..self.regions.len() {
             let next = self.regions[i].start();
             let before = &mut self.regions[i - 1];
@@ -296,6 +299,19 @@ impl Discovery<'_> {
             }
         }
         self.reindex();
+    }
+
+    /// Gives regions the numbers that they have once others are planted among them. What leads to no start of a region may
+    /// lead to a new one.
+    fn renumber(&mut self, planted: &[Region]) {
+        let place = |new: &Region| self.regions.partition_point(|region| region.start() < new.start()) as u32;
+        let places: Vec<u32> = planted.iter().map(place).collect();
+        let number = |old: u32| old + places.partition_point(|place| *place <= old) as u32;
+        self.regions.par_iter_mut().for_each(|region| {
+            region.unlinked |= !region.links.elsewhere.is_empty();
+            region.links.renumber(number);
+        });
+        self.met.iter_mut().for_each(|(a, b)| (*a, *b) = (number(*a), number(*b)));
     }
 
     /// Exceptions enter a function, or the part of it where its landing pads were put.
@@ -362,7 +378,11 @@ impl Discovery<'_> {
             region.stale = false;
             region.read();
         });
-        let groups = Groups::of(others.iter().map(|(number, _)| *number), &std::mem::take(&mut self.met));
+        let met = std::mem::take(&mut self.met);
+        if met.is_empty() {
+            others.retain(|(_, region)| !region.pending.is_empty());
+        }
+        let groups = Groups::of(others.iter().map(|(number, _)| *number), &met);
         others.sort_by_key(|(number, _)| (groups.of_region(*number), *number));
         let is_one = |a: &(u32, _), b: &(u32, _)| groups.of_region(a.0) == groups.of_region(b.0);
         let groups: Vec<&mut [(u32, &mut Region)]> = others.chunk_by_mut(is_one).collect();
@@ -466,8 +486,6 @@ impl Discovery<'_> {
         self.active = Active::only(changed);
         if !planted.is_empty() {
             self.plant(planted);
-            // Regions have other numbers now.
-            self.met.clear();
         }
         is_new
     }
@@ -491,13 +509,22 @@ impl Discovery<'_> {
         let (image, stops) = (self.image, &self.stops);
         let new: Vec<Svma> = stops.iter().copied().filter(|stop| known.binary_search(stop).is_err()).collect();
         self.regions.par_iter_mut().for_each(|region| {
-            region.dirty |= region.has_table_past(&new)
-                || first && (region.has_table_to_go_on(image, stops) || region.has_open_jump(image));
+            region.dirty |= region.has_table_past(&new) || first && region.has_open_jump(image);
+            if first && !region.dirty && region.parts.len() > 1 {
+                match grow_tables(image, stops, &region.parts, &mut region.cfg) {
+                    Growth::None => {}
+                    Growth::To(unread) => {
+                        region.pending.extend(unread);
+                        region.fresh = true;
+                    }
+                    Growth::Unclear => region.dirty = true,
+                }
+            }
         });
-        let dirty = (0..).zip(&self.regions).filter(|(_, region)| region.dirty).map(|(number, _)| number);
-        let dirty: Vec<u32> = dirty.collect();
-        let is_new = !dirty.is_empty();
-        self.active = Active::Only(dirty);
+        let changed = (0..).zip(&self.regions).filter(|(_, region)| region.dirty || region.fresh);
+        let changed: Vec<u32> = changed.map(|(number, _)| number).collect();
+        let is_new = !changed.is_empty();
+        self.active = Active::Only(changed);
         is_new
     }
 

@@ -24,6 +24,7 @@ mod func;
 mod gaps;
 pub mod graph;
 mod groups;
+mod growth;
 mod index;
 mod jump_tables;
 mod jumps;

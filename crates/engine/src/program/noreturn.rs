@@ -209,8 +209,17 @@ impl Links {
         })
     }
 
-    fn lead_to(&self, regions: &[bool]) -> bool {
+    pub(super) fn lead_to(&self, regions: &[bool]) -> bool {
         self.targets().any(|region| regions[region as usize])
+    }
+
+    /// Regions have other numbers now.
+    pub(super) fn renumber(&mut self, new: impl Fn(u32) -> u32) {
+        for (_, leads) in self.calls.iter_mut().chain(&mut self.ways_out) {
+            if let Leads::To(region) = leads {
+                *region = new(*region);
+            }
+        }
     }
 }
 
@@ -262,17 +271,13 @@ impl Discovery<'_> {
     pub(super) fn settle_noreturn(&mut self) -> Vec<u32> {
         let known = Known { image: self.image, never: &self.noreturn_slots, exits: &self.exits };
         let index = &self.index;
-        let moved = std::mem::replace(&mut self.renumbered, false);
         let mut active = self.active.pick(&mut self.regions);
-        active.retain(|(_, region)| moved || region.fresh);
+        active.retain(|(_, region)| region.fresh || region.unlinked);
         active.par_iter_mut().for_each_init(Growing::default, |found, (_, region)| {
             region.links = Links::find(&known, index, region, found);
+            region.unlinked = false;
         });
-        if moved {
-            self.dependents = Dependents::default();
-        } else {
-            self.dependents.relinked.extend(active.iter().map(|(number, _)| *number));
-        }
+        self.dependents.relinked.extend(active.iter().map(|(number, _)| *number));
         active.retain(|(_, region)| region.fresh);
         // What was read again may return after all.
         for (number, region) in &active {
@@ -354,6 +359,10 @@ impl Region {
 /// Is there nothing but padding from here (probably the `likely` block) to the end of the region? A call before it
 /// cannot come back.
 fn is_end(image: &Image, region: &Region, likely: usize, at: Svma) -> bool {
+    // Most calls are followed by code.
+    if region.cfg.blocks.get(likely).is_some_and(|block| block.start == at && block.end != End::Fall) {
+        return false;
+    }
     let Some(part) = region.parts.iter().find(|part| part.contains(at)) else { return true };
     let Some(i) = region.cfg.block_near(likely, at) else { return true };
     let block = &region.cfg.blocks[i];
