@@ -66,9 +66,9 @@ impl Jumps {
         self.tables.iter().any(|table| table.jump == jump) || self.labels.iter().any(|(from, _)| *from == jump)
     }
 
-    /// The leaders of all blocks that were looked at.
-    pub(super) fn seen_leaders(&self) -> impl Iterator<Item = u32> {
-        self.followed.values().flat_map(|followed| followed.seen.iter().map(|seen| seen.leader))
+    /// All blocks that were looked at, by leader, and how many instructions they had.
+    pub(super) fn seen_blocks(&self) -> impl Iterator<Item = (u32, usize)> {
+        self.followed.values().flat_map(|followed| followed.seen.iter().map(|seen| (seen.leader, seen.insns)))
     }
 
     pub(super) fn is_pointer(&self, jump: Svma) -> bool {
@@ -94,14 +94,15 @@ impl Jumps {
         self.pointers.clear();
     }
 
-    /// Resolves the jump that ends a block, if it was not before.
-    pub(super) fn resolve(&mut self, view: &View<'_>, block: usize, is_target: &IsTarget<'_>) {
+    /// Resolves the jump that ends a block, if it was not before. `to_follow`: what is known of where its target comes from
+    /// may not hold any more.
+    pub(super) fn resolve(&mut self, view: &View<'_>, block: usize, to_follow: bool, is_target: &IsTarget<'_>) {
         let Some(jump) = view.block(block).last().map(|insn| insn.at) else { return };
         if self.is_pointer(jump) || self.is_resolved(jump) {
             return;
         }
         let leader = view.leaders[block];
-        if self.followed.get(&leader).is_none_or(|followed| !followed.holds(view)) {
+        if self.followed.get(&leader).is_none_or(|followed| to_follow && !followed.holds(view)) {
             self.followed.insert(leader, Followed::new(view, block));
         }
         match jump_tables::conclude(view, jump, &self.followed[&leader].origins, is_target) {

@@ -49,12 +49,48 @@ pub(super) struct Scratch {
     /// Calls behind which nothing was decoded, because of what they are given.
     last_calls: Vec<usize>,
     hardware_loops: Vec<(Svma, Svma)>,
-    /// The blocks as they are so far, for the analysis of indirect jumps: where each stands in `insns`.
+    /// The blocks as they were when they were [found](Builder::find_blocks): where each stands in `insns`.
     blocks: Vec<Range<usize>>,
+    blocks_are_current: bool,
+    /// The ways into them, and those of them that end in an indirect jump.
     preds: Predecessors,
+    jumps: Vec<usize>,
+    followed: FollowedCode,
     computed: Computed,
     /// See [`RegionCfg::mentions`].
     mentions: Vec<(Svma, Svma)>,
+}
+
+/// The code through which indirect jumps were followed backwards. As long as there is no other way into it, and no other
+/// jump, there is no need to follow any again.
+#[derive(Default)]
+struct FollowedCode {
+    /// By offset: does an instruction of it start there?
+    at_offset: Vec<bool>,
+    /// Where that is so.
+    offsets: Vec<u32>,
+    /// Exceptions lead into it: every call may be another way.
+    has_pad: bool,
+    /// There may be something to follow.
+    is_stale: bool,
+}
+
+impl FollowedCode {
+    fn add(&mut self, offset: u32) {
+        if !std::mem::replace(&mut self.at_offset[offset as usize], true) {
+            self.offsets.push(offset);
+        }
+    }
+
+    /// Control was found to come to an offset.
+    fn enter(&mut self, offset: u32) {
+        self.is_stale |= self.at_offset[offset as usize];
+    }
+
+    fn clear(&mut self) {
+        self.offsets.drain(..).for_each(|offset| self.at_offset[offset as usize] = false);
+        (self.has_pad, self.is_stale) = (false, false);
+    }
 }
 
 /// Instructions that were decoded one behind the other.
@@ -138,6 +174,7 @@ impl Scratch {
         if self.at_offset.len() < len {
             self.at_offset.resize(len, 0);
             self.leader_at.resize(len, 0);
+            self.followed.at_offset.resize(len, false);
         }
     }
 }
@@ -256,6 +293,8 @@ impl<'a> Builder<'a, '_> {
         self.scratch.work.clear();
         self.scratch.last_calls.clear();
         self.scratch.hardware_loops.clear();
+        self.scratch.blocks_are_current = false;
+        self.scratch.followed.clear();
     }
 
     fn offset(&self, at: Svma) -> Option<u32> {
@@ -276,12 +315,14 @@ impl<'a> Builder<'a, '_> {
     }
 
     fn add_leader(&mut self, at: Svma) {
-        if let Some(offset) = self.offset(at)
-            && self.scratch.leader_at[offset as usize] == 0
-        {
-            self.scratch.leader_at[offset as usize] = 1;
-            self.scratch.leaders.push(offset);
-            self.scratch.work.push(offset);
+        let Some(offset) = self.offset(at) else { return };
+        let scratch = &mut *self.scratch;
+        scratch.followed.enter(offset);
+        if scratch.leader_at[offset as usize] == 0 {
+            scratch.leader_at[offset as usize] = 1;
+            scratch.leaders.push(offset);
+            scratch.work.push(offset);
+            scratch.blocks_are_current = false;
         }
     }
 
@@ -331,8 +372,10 @@ impl<'a> Builder<'a, '_> {
         // What fails to decode is found again, as a gap behind the last instruction, when blocks are built.
         let _ = isa.decode(&code[(from - base) as usize..], at, &mut |insn| {
             let scratch = &mut *self.scratch;
-            let slot = &mut scratch.at_offset[base as usize + (insn.at - start) as usize];
+            let offset = base + (insn.at - start) as u32;
+            let slot = &mut scratch.at_offset[offset as usize];
             if *slot != 0 {
+                scratch.followed.enter(offset);
                 rejoins = true;
                 return ControlFlow::Break(());
             }
@@ -345,8 +388,12 @@ impl<'a> Builder<'a, '_> {
                     scratch.hardware_loops.push((first, last));
                     self.add_leader(first);
                 }
-                Flow::Jump(Target::Computed) => scratch.has_indirect_jump = true,
-                Flow::Jump(_) | Flow::Call(_) | Flow::Return | Flow::Stop => {}
+                Flow::Jump(Target::Computed) => {
+                    scratch.has_indirect_jump = true;
+                    scratch.followed.is_stale = true;
+                }
+                Flow::Call(_) => scratch.followed.is_stale |= scratch.followed.has_pad,
+                Flow::Jump(_) | Flow::Return | Flow::Stop => {}
             }
             let goes_on = match insn.flow {
                 Flow::Call(to) => (self.around.returns)(to) && !self.ends_with_last_call(),
@@ -402,6 +449,38 @@ impl<'a> Builder<'a, '_> {
             let insns = self.block_insns(i);
             self.scratch.blocks.push(insns);
         }
+        self.scratch.blocks_are_current = true;
+    }
+
+    /// Finds the blocks, the ways between them, and the indirect jumps.
+    fn find_ways(&mut self, jumps: &Jumps) {
+        self.find_blocks();
+        let mut preds = std::mem::take(&mut self.scratch.preds);
+        preds.clear();
+        self.flow_on(jumps, &mut preds);
+        self.throw_to_landing_pads(&mut preds);
+        preds.sort(self.scratch.blocks.len());
+        self.scratch.preds = preds;
+        let ends_in_one = |i: &usize| self.last_of(*i).is_some_and(is_indirect_jump);
+        self.scratch.jumps = (0..self.scratch.blocks.len()).filter(ends_in_one).collect();
+    }
+
+    /// Notes through which code the jumps were followed.
+    fn note_followed(&mut self, jumps: &Jumps) {
+        let pads = self.pads.get().into_iter().flatten();
+        let mut pads: Vec<u32> = pads.filter_map(|site| self.offset(site.pad)).collect();
+        pads.sort_unstable();
+        let mut has_pad = false;
+        for (leader, insns) in jumps.seen_blocks() {
+            has_pad |= pads.binary_search(&leader).is_ok();
+            let mut at = leader;
+            for _ in 0..insns {
+                let Some(i) = self.index_at(at) else { break };
+                self.scratch.followed.add(at);
+                at += u32::from(self.scratch.insns[i].len);
+            }
+        }
+        self.scratch.followed.has_pad = has_pad;
     }
 
     /// The place among the sorted leaders of the one at an address.
@@ -461,19 +540,17 @@ impl<'a> Builder<'a, '_> {
 
     /// Resolves indirect jumps with what is decoded so far.
     fn resolve_indirect(&mut self, jumps: &mut Jumps, look: Look) -> Progress {
-        self.find_blocks();
-        let mut preds = std::mem::take(&mut self.scratch.preds);
-        preds.clear();
-        self.flow_on(jumps, &mut preds);
-        self.throw_to_landing_pads(&mut preds);
-        preds.sort(self.scratch.blocks.len());
+        let to_follow = std::mem::replace(&mut self.scratch.followed.is_stale, false);
+        if to_follow {
+            self.find_ways(jumps);
+        }
         let mut view = View {
             isa: self.isa,
             image: self.around.image,
             insns: &self.scratch.insns,
             blocks: &self.scratch.blocks,
             leaders: &self.scratch.leaders,
-            preds: &preds,
+            preds: &self.scratch.preds,
             stops: self.around.stops,
             data_behind: &|at| self.data_behind(at),
             entries: look.entries,
@@ -484,17 +561,17 @@ impl<'a> Builder<'a, '_> {
             Some(offset) => !self.is_inside_insn(offset),
             None => in_bounds && (self.around.outside_target)(at),
         };
-        let ends_in_one = |i: &usize| view.block(*i).last().is_some_and(is_indirect_jump);
-        let blocks: Vec<usize> = (0..self.scratch.blocks.len()).filter(ends_in_one).collect();
         let is_new = |to: Svma| self.offset(to).is_some_and(|to| self.scratch.leader_at[to as usize] == 0);
         let mut all = look.again;
+        let mut all_followed = !to_follow;
         let progress = loop {
             let known = jumps.ways();
             if all {
                 jumps.forget();
             }
             view.has_more.set(false);
-            blocks.iter().for_each(|block| jumps.resolve(&view, *block, &is_target));
+            self.scratch.jumps.iter().for_each(|block| jumps.resolve(&view, *block, to_follow, &is_target));
+            all_followed |= all;
             let has_more_ways = jumps.ways() > known;
             if jumps.targets().any(is_new) {
                 break Progress::NewCode(view.entries);
@@ -511,12 +588,19 @@ impl<'a> Builder<'a, '_> {
                 break Progress::Nothing;
             }
         };
-        self.scratch.preds = preds;
+        if progress == Progress::Nothing {
+            return progress;
+        }
+        if to_follow {
+            self.note_followed(jumps);
+            self.scratch.followed.is_stale = !all_followed;
+        }
         if matches!(progress, Progress::NewCode(_)) {
             let open = jumps.tables.iter().filter(|table| table.bound == Bound::Content);
             self.read.extend(open.map(|table| table.at..table.end()));
-            jumps.targets().for_each(|to| self.add_leader(to));
         }
+        // Those that are known are other ways, too.
+        jumps.targets().for_each(|to| self.add_leader(to));
         progress
     }
 
@@ -597,8 +681,7 @@ impl<'a> Builder<'a, '_> {
     }
 
     fn finish(&mut self, jumps: Jumps) -> RegionCfg {
-        // Where there are indirect jumps, the last look at them found nothing new, and the blocks as they are.
-        if !self.scratch.has_indirect_jump {
+        if !self.scratch.blocks_are_current {
             self.find_blocks();
         }
         let mut mentions = std::mem::take(&mut self.scratch.mentions);
@@ -617,7 +700,7 @@ impl<'a> Builder<'a, '_> {
             self.scratch.hardware_loops.iter().map(|(first, last)| (*last, *first)).collect();
         repeats.sort_unstable();
         repeats.dedup();
-        let mut followed: Vec<Svma> = jumps.seen_leaders().map(|leader| self.address(leader)).collect();
+        let mut followed: Vec<Svma> = jumps.seen_blocks().map(|(leader, _)| self.address(leader)).collect();
         followed.sort_unstable();
         followed.dedup();
         let (tables, labels) = (jumps.tables, jumps.labels);
