@@ -6,14 +6,14 @@
 //! what callgrind counts otherwise: instructions with a repeat prefix, whose rounds it counts, stubs to other objects,
 //! which it gives to their callers, and the sections `.init` and `.fini`, which it does not show.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
 use crate::bench::workloads::Maker;
-use crate::shell;
+use crate::{callgrind, shell};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -88,55 +88,18 @@ fn counted(
     shell::output(run.env("LANCET_COUNTS", &counts).stdin(Stdio::null()))?;
     let text = shell::output(Command::new(lancet).args(["report", "--format", "callgrind"]).arg(&counts))?;
     std::fs::remove_file(&counts).with_context(|| format!("cannot remove {}", counts.display()))?;
-    Ok(parse(&String::from_utf8_lossy(&text), program))
+    Ok(callgrind::parse(&String::from_utf8_lossy(&text), &program.to_string_lossy()))
 }
 
 /// What callgrind counts, by address. The environment has the size that it has for the edited program.
 fn interpreted(native: &Command, scratch: &Path) -> Result<BTreeMap<u64, u64>> {
     let out = scratch.join("callgrind.out");
-    let mut callgrind = Command::new("valgrind");
-    callgrind.args(["-q", "--tool=callgrind", "--dump-instr=yes", "--skip-plt=no"]);
-    callgrind.arg(format!("--callgrind-out-file={}", out.display())).env("LANCET_COUNTS", scratch.join("counts"));
-    shell::output(callgrind.arg(native.get_program()).args(native.get_args()).stdin(Stdio::null()))?;
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["-q", "--tool=callgrind", "--dump-instr=yes", "--skip-plt=no"]);
+    valgrind.arg(format!("--callgrind-out-file={}", out.display())).env("LANCET_COUNTS", scratch.join("counts"));
+    shell::output(valgrind.arg(native.get_program()).args(native.get_args()).stdin(Stdio::null()))?;
     let text = std::fs::read(&out).with_context(|| format!("cannot read {}", out.display()))?;
-    Ok(parse(&String::from_utf8_lossy(&text), native.get_program().as_ref()))
-}
-
-/// The costs of an object's instructions in callgrind's format: names may be numbered, addresses relative to the line
-/// before; the line behind a call is not an instruction's own.
-fn parse(text: &str, object: &Path) -> BTreeMap<u64, u64> {
-    let mut names: HashMap<&str, &str> = HashMap::new();
-    let mut counts = BTreeMap::new();
-    let (mut is_ours, mut is_call, mut at) = (false, false, 0u64);
-    for line in text.lines() {
-        if let Some((key @ ("ob" | "cob"), name)) = line.split_once('=') {
-            let name = match name.strip_prefix('(').and_then(|rest| rest.split_once(") ")) {
-                Some((number, name)) => *names.entry(number).insert_entry(name).get(),
-                None => names.get(name.trim_matches(['(', ')'])).copied().unwrap_or(name),
-            };
-            is_ours = if key == "ob" { Path::new(name) == object } else { is_ours };
-        } else if line.starts_with("calls=") {
-            is_call = true;
-        } else if let Some((address, count)) = cost(line, at) {
-            at = address;
-            if !std::mem::take(&mut is_call) && is_ours {
-                *counts.entry(at).or_default() += count;
-            }
-        }
-    }
-    counts
-}
-
-fn cost(line: &str, before: u64) -> Option<(u64, u64)> {
-    let mut words = line.split(' ');
-    let address = words.next()?;
-    let at = match address.as_bytes().first()? {
-        b'*' => before,
-        b'+' => before.checked_add(address[1..].parse().ok()?)?,
-        b'-' => before.checked_sub(address[1..].parse().ok()?)?,
-        _ => u64::from_str_radix(address.strip_prefix("0x")?, 16).ok()?,
-    };
-    Some((at, words.nth(1)?.parse().ok()?))
+    Ok(callgrind::parse(&String::from_utf8_lossy(&text), &native.get_program().to_string_lossy()))
 }
 
 /// Addresses that callgrind counts otherwise, by what objdump says of them.

@@ -6,6 +6,7 @@
 
 mod accuracy;
 mod bench;
+mod callgrind;
 mod exact;
 mod fuzz;
 mod measure;

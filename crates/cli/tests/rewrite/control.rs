@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use lancet::Svma;
 use lancet::tools::count::Counted;
 
-use crate::bench::{Bench, calls_of};
+use crate::bench::{Bench, calls_of, check, lancet};
 use crate::exact::{counted_equals_callgrind, is_exact};
 
 #[test]
@@ -15,6 +15,31 @@ fn signals_long_jumps_and_coroutines() {
         let bench = Bench::new();
         let program = bench.compile(compiler, &["control.c"], "control", flags);
         assert!(is_exact(&bench, &program, &[]) > 100);
+    }
+}
+
+/// Labels and functions in arrays of structures; and functions that return, by names of such that do not.
+#[test]
+fn labels_in_structures() {
+    for (compiler, flags) in
+        [("gcc", "-O2"), ("gcc", "-O2 -no-pie"), ("gcc", "-O0 -w"), ("clang", "-O2"), ("gcc", "-Os")]
+    {
+        let bench = Bench::new();
+        let program = bench.compile(compiler, &["labels.c"], "labels", flags);
+        assert!(is_exact(&bench, &program, &[]) > 100);
+        let counted = bench.counted("labels.counting");
+        assert_eq!(["labels", "calls", "xexit", "err"].map(|name| calls_of(&counted, name)), [9, 11, 2, 1], "{flags}");
+    }
+}
+
+/// The compiler's own start files are edited with the rest.
+#[test]
+fn small_programs_as_a_whole() {
+    for flags in ["-O2", "-O2 -no-pie", "-O2 -s"] {
+        let bench = Bench::new();
+        let program = bench.compile("gcc", &["labels.c"], "labels", flags);
+        let explained = check(lancet("rewrite").arg("--explain").arg("-o").arg(bench.path("out")).arg(&program));
+        assert!(explained.trim_end().ends_with(" bytes of code (100.00 %)"), "{flags}: {explained}");
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::bench::{Bench, check, lancet, sources_folder};
+use crate::bench::{Bench, Ran, check, lancet, sources_folder};
 
 /// Builds with options that go behind `go build`.
 fn build(bench: &Bench, options: &[&str]) -> PathBuf {
@@ -28,5 +28,12 @@ fn go_programs_run_as_before() {
         let by_reason =
             explained.lines().filter(|line| line.ends_with("Go's run-time system knows it by its addresses"));
         assert!(by_reason.count() > 500, "{options:?}: {explained}");
+        let report = bench.path("report");
+        Ran::of(lancet("count").arg("-o").arg(&report).arg(&program));
+        let report = std::fs::read_to_string(report).expect("a report");
+        assert!(report.contains("(Go's run-time system knows its functions by their addresses)"), "{report}");
+        let moved = bench.path("moved");
+        check(lancet("rewrite").args(["--tool", "null", "-o"]).arg(&moved).arg(&program));
+        assert_eq!(bench.run_as(&program, &moved, &[]), bench.run(&program, &[]), "{options:?}");
     }
 }

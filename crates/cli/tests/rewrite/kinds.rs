@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::bench::{Bench, check};
+use crate::bench::{Bench, Ran, check};
 use crate::exact::{equals_callgrind, function_names, is_exact};
 
 const SOURCES: &[&str] = &["kinds.c"];
@@ -76,6 +76,11 @@ fn stripped_and_rewritten_again() {
         let twice = bench.counting(&once, "twice");
         same(&twice);
         bench.counted("twice");
+        // Both want the same file, and the one that does not get it says so. The text of that stands between code.
+        let file = bench.path("both.counts");
+        let both = Ran::of(Command::new(&twice).env("LANCET_COUNTS", &file)).stderr;
+        let expected = format!("lancet: counts are not kept: {}: holds", file.display());
+        assert!(both.starts_with(&expected), "{flags}: {both}");
         check(Command::new("strip").arg(&once));
         same(&once);
         let again = bench.counting(&once, "again");

@@ -24,6 +24,7 @@ mod redirect;
 mod run_time;
 mod survey;
 mod tables;
+mod unframed;
 pub mod unwind;
 
 use lancet_isa::Svma;
@@ -257,7 +258,10 @@ pub fn lay_out(
     let sections = sections.into_iter().filter(|(_, range)| range.size() > 0);
     layout.patch.sections.extend(sections.map(|(name, range)| NewSection { name, range }));
     let payload_data = payload.map(|payload| payload.place(program, edit, &mut code)).transpose()?.flatten();
-    layout.patch.chunks.push(Chunk { at: code.at, bytes: code.bytes, kind: ChunkKind::Code });
+    // Where nothing can be edited, nothing is added either.
+    if !code.bytes.is_empty() {
+        layout.patch.chunks.push(Chunk { at: code.at, bytes: code.bytes, kind: ChunkKind::Code });
+    }
     layout.patch.chunks.extend(payload_data);
     layout.patch.symbols = symbols(program, &layout.pieces);
     Ok(layout)

@@ -72,6 +72,10 @@ impl<'a> Finder<'a> {
             self.find_running(id, points)
         } else {
             let func = self.program.func(id);
+            // First all that have room of their own, so that no far jump of another stands behind their first byte.
+            let is_roomy =
+                |point: &Svma| self.room(func, *point, Svma(u64::MAX)) >= self.behind_mark(*point) - *point + self.far;
+            let (roomy, tight): (Vec<Svma>, Vec<Svma>) = points.iter().partition(|point| is_roomy(point));
             let one = |finder: &mut Self, point: Svma, _: &mut Vec<Redirect>| {
                 let (at, room) = (finder.behind_mark(point), finder.room(func, point, Svma(u64::MAX)));
                 match room.saturating_sub(at - point) {
@@ -82,7 +86,7 @@ impl<'a> Finder<'a> {
                     _ => None,
                 }
             };
-            self.find_all(points.iter().copied(), one)
+            self.find_all(roomy.into_iter().chain(tight), one)
         }
     }
 

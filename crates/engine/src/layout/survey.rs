@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use super::conventions;
 use super::redirect::{Finder, Redirect};
 use super::tables::{self, TableEdit, TableOwners};
+use super::unframed::Unframed;
 use super::unwind;
 use crate::program::rounds::ClosedLoop;
 use crate::program::{EdgeId, FoundBy, Func, FuncId, Part, Problem, Program};
@@ -45,6 +46,8 @@ pub enum Obstacle {
     Unwind(#[from] unwind::Obstacle),
     #[error("no unwind table describes it as it does others: whoever wrote it may copy it or know its addresses")]
     NoFrame,
+    #[error("only a pointer leads to it, and nothing says that it is code")]
+    MayBeData,
     #[error("Go's run-time system knows it by its addresses")]
     Go,
     #[error("its block at {at} is outside of it")]
@@ -77,14 +80,14 @@ impl Survey {
         arrivals: Arrivals,
         wanted: &(dyn Fn(FuncId) -> bool + Sync),
     ) -> Survey {
-        let owners = TableOwners::of(program);
+        let whole = Whole { owners: TableOwners::of(program), unframed: Unframed::of(program) };
         let go = program.image().go_code();
         let is_go = |id: FuncId| go.is_some_and(|go| go.contains(program.func(id).entry));
         let verdicts: Vec<Result<Candidate, Obstacle>> = (0..program.funcs().len() as u32)
             .into_par_iter()
             .map(|i| match wanted(FuncId(i)) {
                 true if is_go(FuncId(i)) => Err(Obstacle::Go),
-                true => Candidate::of(program, edit, arrivals, &owners, FuncId(i)),
+                true => Candidate::of(program, edit, arrivals, &whole, FuncId(i)),
                 false => Err(Obstacle::NotWanted),
             })
             .collect();
@@ -137,6 +140,12 @@ impl Survey {
     }
 }
 
+/// What the program as a whole tells.
+struct Whole {
+    owners: TableOwners,
+    unframed: Unframed,
+}
+
 struct Candidate {
     /// Old addresses that control may still reach, in order.
     points: Vec<Svma>,
@@ -149,7 +158,7 @@ impl Candidate {
         program: &Program,
         edit: &'static dyn Edit,
         arrivals: Arrivals,
-        owners: &TableOwners,
+        whole: &Whole,
         id: FuncId,
     ) -> Result<Candidate, Obstacle> {
         let func = program.func(id);
@@ -159,9 +168,9 @@ impl Candidate {
         if let Some(problem) = func.problems.first() {
             return Err(Obstacle::Unknown(*problem));
         }
-        check_frames(program, func)?;
+        check_frames(program, &whole.unframed, id)?;
         check_instructions(program, edit, func)?;
-        let tables = tables::survey(program, owners, id)?;
+        let tables = tables::survey(program, &whole.owners, id)?;
         let mut points = match arrivals {
             Arrivals::Entries | Arrivals::Running => outer_entries(program, func),
             Arrivals::Returns => {
@@ -178,14 +187,14 @@ impl Candidate {
     }
 }
 
-fn check_frames(program: &Program, func: &Func) -> Result<(), Obstacle> {
+fn check_frames(program: &Program, unframed: &Unframed, id: FuncId) -> Result<(), Obstacle> {
     let image = program.image();
-    for part in &func.parts {
+    for part in &program.func(id).parts {
         let Some(fde) = image.fde_at(part.start) else {
             // Run-time systems of some languages know their own frames by return addresses, which move, or copy their
             // code elsewhere (V8 both).
-            if image.fdes().len() > program.funcs().len() / 2 {
-                return Err(Obstacle::NoFrame);
+            if let Some(obstacle) = unframed.obstacle(id) {
+                return Err(obstacle);
             }
             continue;
         };

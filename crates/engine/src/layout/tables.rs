@@ -71,7 +71,7 @@ impl TableOwners {
 }
 
 fn places(table: &JumpTable) -> impl Iterator<Item = Svma> {
-    let (at, step) = (table.at, u64::from(table.entry_bytes));
+    let (at, step) = (table.at, u64::from(table.stride));
     (0..table.targets.len() as u64).map(move |i| at + i * step)
 }
 

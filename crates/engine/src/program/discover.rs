@@ -24,7 +24,8 @@ use super::groups::Groups;
 use super::growth::{Growth, grow_tables};
 use super::index::Index;
 use super::jump_tables::{Bound, JumpTable, first_behind};
-use super::noreturn::{Dependents, Links, is_noreturn_name, noreturn_slots};
+use super::never::{self, Slots};
+use super::noreturn::{Dependents, Links};
 use super::region::{self, RegionSpec, Scratch, Surroundings};
 use super::seeds::{self, Seed};
 use crate::image::{Cfa, Image};
@@ -185,8 +186,7 @@ pub(super) struct Discovery<'a> {
     pub(super) index: Index,
     /// Where jump tables start: no other goes on past one.
     stops: Vec<Svma>,
-    /// See [`noreturn_slots`].
-    pub(super) noreturn_slots: Vec<Svma>,
+    pub(super) slots: Slots,
     pub(super) exits: Exits,
     pub(super) dependents: Dependents,
     /// All regions that must be read, or that have changed since their outflows were followed.
@@ -232,7 +232,7 @@ pub(super) fn discover(image: &Image) -> Discovery<'_> {
         regions: Vec::new(),
         index: Index::default(),
         stops: Vec::new(),
-        noreturn_slots: noreturn_slots(image),
+        slots: Slots::find(image),
         exits: Exits::find(image),
         dependents: Dependents::default(),
         active: Active::All,
@@ -361,10 +361,11 @@ impl Discovery<'_> {
             let i = split.partition_point(|part| part.start <= at);
             i > 0 && split[i - 1].contains(at)
         };
-        let (noreturn, noreturn_slots) = (&self.noreturn, &self.noreturn_slots);
+        let (noreturn, slots) = (&self.noreturn, &self.slots);
+        let comes_back = |to: Svma| index.starting_at(to).is_none_or(|to| !noreturn[to as usize]);
         let returns = |to: Target| match to {
-            Target::Direct(to) => index.starting_at(to).is_none_or(|to| !noreturn[to as usize]),
-            Target::Slot(slot) => noreturn_slots.binary_search(&slot).is_err(),
+            Target::Direct(to) => comes_back(to),
+            Target::Slot(slot) => !slots.never_return(slot) && slots.own(slot).is_none_or(comes_back),
             Target::Computed => true,
         };
         let (exits, stops) = (&self.exits, &self.stops);
@@ -573,9 +574,9 @@ fn union(mut ranges: Vec<Range<Svma>>) -> Vec<Range<Svma>> {
 fn named_noreturn(image: &Image, seed: &Seed) -> bool {
     if seed.found_by == FoundBy::Plt {
         let slot = stub_slot(image, seed.start, seed.end);
-        return slot.and_then(|slot| image.slot_name(slot)).is_some_and(is_noreturn_name);
+        return slot.is_some_and(|slot| Slots::is_never(image, slot));
     }
-    image.symbols_at(seed.start).iter().any(|symbol| is_noreturn_name(image.symbol_name(symbol)))
+    image.symbols_at(seed.start).iter().any(|symbol| never::is_reserved(image.symbol_name(symbol)))
 }
 
 /// The slot that a PLT stub jumps through.

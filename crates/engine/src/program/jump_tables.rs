@@ -32,11 +32,15 @@ use crate::image::Image;
 pub(super) const MAX_WALKS: usize = 400;
 /// Blocks walked to find what bounds an index, in all, and one behind the other: the check stands close to the jump.
 const MAX_INDEX_WALKS: usize = 64;
+/// The same for all tables of one jump: an interpreter's may be reached from a hundred places, each with its own index.
+const MAX_ALL_INDEX_WALKS: usize = 4096;
 const MAX_INDEX_DEPTH: usize = 32;
 /// Conditions remembered on a path.
 const MAX_CONDITIONS: usize = 8;
 /// No switch has more entries.
 pub(super) const MAX_ENTRIES: u64 = 1 << 16;
+/// No structure with a label in it is larger.
+const MAX_STRIDE: u64 = 128;
 
 /// The blocks that an indirect jump is looked at in. Indices are the caller's.
 pub(super) struct View<'a> {
@@ -110,6 +114,8 @@ pub struct JumpTable {
     /// Address of the first entry that the jump can use.
     pub at: Svma,
     pub entry_bytes: u8,
+    /// From one entry to the next: more than its bytes in an array of structures.
+    pub stride: u8,
     /// What a relative entry is added to; `None`: entries are addresses.
     pub base: Option<Svma>,
     /// One for each entry, in order.
@@ -120,7 +126,7 @@ pub struct JumpTable {
 impl JumpTable {
     /// The address behind the last entry.
     pub fn end(&self) -> Svma {
-        self.at + self.targets.len() as u64 * u64::from(self.entry_bytes)
+        self.at + self.targets.len() as u64 * u64::from(self.stride)
     }
 
     /// Where the table itself starts, of which the jump may use only a part: offsets are relative to that, or to code.
@@ -165,6 +171,13 @@ struct Shape {
     entry_bits: u8,
     scale: u64,
     base: Option<u64>,
+}
+
+impl Shape {
+    /// Is it a field of an array of structures?
+    fn is_field(&self) -> bool {
+        self.scale != u64::from(self.entry_bits / 8)
+    }
 }
 
 #[derive(Clone, PartialEq)]
@@ -215,6 +228,7 @@ struct Search<'a> {
     constants: Constants,
     walks: usize,
     index_walks: usize,
+    all_index_walks: usize,
     /// A path left the index that is followed unbounded: nothing more can be learnt of it.
     open: bool,
 }
@@ -249,6 +263,7 @@ pub(super) fn follow(view: &View<'_>, block: usize) -> (Origins, Vec<usize>) {
         constants: Constants::default(),
         walks: 0,
         index_walks: 0,
+        all_index_walks: 0,
         open: false,
     };
     let jump = view.block(block).last();
@@ -292,9 +307,10 @@ impl Search<'_> {
     /// Makes `state` the one at the start of the block. `false`: there is no need to go on.
     fn walk_block(&mut self, block: usize, upto: usize, state: &mut State) -> bool {
         self.visited.push(block);
-        self.walks += 1;
         let on_index = usize::from(matches!(state.goal, Goal::Index(..)));
+        self.walks += 1 - on_index;
         self.index_walks += on_index;
+        self.all_index_walks += on_index;
         state.index_depth += on_index;
         // An index is settled where it or a condition changes, which is not here.
         if matches!(state.goal, Goal::Target(_)) && self.settle(block, upto, state) {
@@ -362,7 +378,8 @@ impl Search<'_> {
 
     /// Have enough blocks been walked, or would more of them change nothing?
     fn is_spent(&self) -> bool {
-        self.open || self.walks >= MAX_WALKS || self.index_walks >= MAX_INDEX_WALKS
+        let is_enough = self.walks >= MAX_WALKS || self.all_index_walks >= MAX_ALL_INDEX_WALKS;
+        self.open || is_enough || self.index_walks >= MAX_INDEX_WALKS
     }
 
     /// Makes the state at the start of a block the one at the end of a block before it, and tells how many of its
@@ -546,8 +563,11 @@ impl Search<'_> {
         let [(index, scale)] = sum.terms[..] else { return None };
         let entry_bytes = u64::from(bits / 8);
         let in_file = self.view.image.bytes(Svma(sum.constant), entry_bytes).is_some();
-        // An index that is scaled already has its own steps: `lea 0(,%rax,4)`, then `(%rdx,%rcx)`.
-        (scale == entry_bytes && in_file)
+        // An index that is scaled already has its own steps: `lea 0(,%rax,4)`, then `(%rdx,%rcx)`. Labels may also stand in
+        // an array of structures.
+        let is_pointer = base.is_none() && *bits == self.view.isa.facts().pointer_bytes * 8;
+        let is_field = is_pointer && scale % entry_bytes == 0 && (entry_bytes..=MAX_STRIDE).contains(&scale);
+        ((scale == entry_bytes || is_field) && in_file)
             .then(|| (Shape { at: sum.constant, entry_bits: *bits, scale, base }, index.clone()))
     }
 }
@@ -563,12 +583,6 @@ pub(super) fn conclude(view: &View<'_>, jump: Svma, origins: &Origins, is_target
         return Resolution::Unknown;
     }
     let on_target = origins.labels.iter().all(|at| is_target(*at, false));
-    if origins.found.is_empty() && (origins.labels.is_empty() || origins.lost || !on_target) {
-        return if origins.lost_indexed { Resolution::Unknown } else { Resolution::Pointer };
-    }
-    if origins.lost || !on_target {
-        return Resolution::Unknown;
-    }
     let mut shapes: Vec<(Shape, Span)> = Vec::new();
     for (shape, span) in &origins.found {
         match shapes.iter_mut().find(|(known, _)| known == shape) {
@@ -577,6 +591,19 @@ pub(super) fn conclude(view: &View<'_>, jump: Svma, origins: &Origins, is_target
         }
     }
     let mut tables = Vec::new();
+    // A pointer in a structure is mostly one to a function.
+    let fields = shapes.extract_if(.., |(shape, _)| shape.is_field());
+    let fields: Vec<Option<JumpTable>> = fields
+        .map(|(shape, span)| view.read_table(jump, shape, span, is_target).filter(|t| view.are_labels(t)))
+        .collect();
+    let lost = origins.lost || fields.iter().any(Option::is_none);
+    tables.extend(fields.into_iter().flatten());
+    if shapes.is_empty() && tables.is_empty() && (origins.labels.is_empty() || lost || !on_target) {
+        return if origins.lost_indexed { Resolution::Unknown } else { Resolution::Pointer };
+    }
+    if lost || !on_target {
+        return Resolution::Unknown;
+    }
     for (shape, span) in shapes {
         match view.read_table(jump, shape, span, is_target) {
             Some(table) => tables.push(table),
@@ -628,7 +655,14 @@ impl View<'_> {
             return None;
         }
         let base = shape.base.map(Svma);
-        Some(JumpTable { jump, at, entry_bytes: shape.entry_bits / 8, base, targets: targets.into(), bound })
+        let (entry_bytes, stride) = (shape.entry_bits / 8, shape.scale as u8);
+        Some(JumpTable { jump, at, entry_bytes, stride, base, targets: targets.into(), bound })
+    }
+
+    /// Is nothing in a table the start of a function? Only unwind tables tell that for sure.
+    fn are_labels(&self, table: &JumpTable) -> bool {
+        let is_inside = |at: Svma| self.image.fde_at(at).is_some_and(|fde| fde.start != at);
+        table.targets.iter().all(|at| is_inside(*at) && self.image.symbols_at(*at).is_empty())
     }
 
     fn is_pointer(&self, shape: Shape) -> bool {

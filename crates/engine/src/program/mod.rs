@@ -30,6 +30,7 @@ mod jump_tables;
 mod jumps;
 pub mod liveness;
 pub mod loops;
+mod never;
 mod noreturn;
 mod region;
 mod relied;

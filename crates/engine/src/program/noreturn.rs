@@ -16,90 +16,8 @@ use super::blocks::End;
 use super::discover::{Discovery, Region, is_padding};
 use super::exits::Exits;
 use super::index::Index;
+use super::never::Slots;
 use crate::image::Image;
-
-/// Documented never to return, by the C, POSIX, C++ ABI, unwinder and Rust run-time interfaces, and by the headers of
-/// libraries that many programs share (glib, libiberty, libpng, Perl, Python, systemd, Tcl).
-const NAMES: &[&str] = &[
-    "Perl_croak",
-    "Perl_croak_memory_wrap",
-    "Perl_croak_no_modify",
-    "Perl_croak_nocontext",
-    "Perl_croak_xs_usage",
-    "Py_Exit",
-    "Py_FatalError",
-    "Tcl_Exit",
-    "Tcl_Panic",
-    "_Exit",
-    "_Py_FatalErrorFunc",
-    "_Unwind_Resume",
-    "__assert",
-    "__assert_fail",
-    "__assert_perror_fail",
-    "__chk_fail",
-    "__cxa_bad_cast",
-    "__cxa_bad_typeid",
-    "__cxa_call_terminate",
-    "__cxa_call_unexpected",
-    "__cxa_deleted_virtual",
-    "__cxa_pure_virtual",
-    "__cxa_rethrow",
-    "__cxa_throw",
-    "__cxa_throw_bad_array_length",
-    "__cxa_throw_bad_array_new_length",
-    "__fortify_fail",
-    "__libc_fatal",
-    "__longjmp_chk",
-    "__rust_start_panic",
-    "__stack_chk_fail",
-    "_exit",
-    "_longjmp",
-    "abort",
-    "err",
-    "errx",
-    "exit",
-    "g_abort",
-    "g_assertion_message_expr",
-    "log_assert_failed",
-    "log_assert_failed_unreachable",
-    "longjmp",
-    "png_chunk_error",
-    "png_error",
-    "png_longjmp",
-    "pthread_exit",
-    "quick_exit",
-    "rust_begin_unwind",
-    "siglongjmp",
-    "thrd_exit",
-    "verr",
-    "verrx",
-    "xexit",
-    "xmalloc_failed",
-];
-
-/// Mangled C++ functions of the standard library that only throw or terminate.
-const PREFIXES: &[&str] =
-    &["_ZSt9terminatev", "_ZSt10unexpectedv", "_ZSt17rethrow_exception", "_ZSt25__throw_bad_function_call"];
-
-pub(super) fn is_noreturn_name(name: &str) -> bool {
-    NAMES.binary_search(&name).is_ok()
-        || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-        || is_throw_helper(name)
-}
-
-/// `std::__throw_length_error(char const*)` and its kin: `_ZSt<length>__throw_...`.
-fn is_throw_helper(name: &str) -> bool {
-    name.strip_prefix("_ZSt")
-        .is_some_and(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with("__throw_"))
-}
-
-/// The slots that hold the address of a function that never returns, sorted.
-pub(super) fn noreturn_slots(image: &Image) -> Vec<Svma> {
-    let slots = image.relocations().iter().map(|reloc| reloc.place);
-    let mut never: Vec<Svma> = slots.filter(|slot| image.slot_name(*slot).is_some_and(is_noreturn_name)).collect();
-    never.sort_unstable();
-    never
-}
 
 /// Where control goes when it leaves a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,8 +39,11 @@ impl Leads {
         }
     }
 
-    fn through_slot(never: &[Svma], slot: Svma) -> Leads {
-        if never.binary_search(&slot).is_ok() { Leads::Never } else { Leads::Returning }
+    fn through_slot(slots: &Slots, index: &Index, slot: Svma) -> Leads {
+        if slots.never_return(slot) {
+            return Leads::Never;
+        }
+        slots.own(slot).and_then(|own| index.starting_at(own)).map_or(Leads::Returning, Leads::To)
     }
 }
 
@@ -140,7 +61,7 @@ pub(super) struct Links {
 /// What is known of calls before any code was read.
 struct Known<'a> {
     image: &'a Image,
-    never: &'a [Svma],
+    slots: &'a Slots,
     exits: &'a Exits,
 }
 
@@ -154,7 +75,7 @@ struct Growing {
 
 impl Links {
     fn find(known: &Known<'_>, index: &Index, region: &Region, found: &mut Growing) -> Links {
-        let Known { image, never, exits } = *known;
+        let Known { image, slots, exits } = *known;
         found.calls.clear();
         found.ways_out.clear();
         found.elsewhere.clear();
@@ -163,7 +84,7 @@ impl Links {
                 End::Call(to) => {
                     let leads = match to {
                         Target::Direct(to) => index.starting_at(to).map_or(Leads::Returning, Leads::To),
-                        Target::Slot(slot) => Leads::through_slot(never, slot),
+                        Target::Slot(slot) => Leads::through_slot(slots, index, slot),
                         Target::Computed => Leads::Returning,
                     };
                     if leads == Leads::Returning && matches!(to, Target::Direct(_)) {
@@ -175,7 +96,7 @@ impl Links {
                         found.calls.push((i, leads));
                     }
                 }
-                End::Slot(slot) => found.ways_out.push((i, Leads::through_slot(never, slot))),
+                End::Slot(slot) => found.ways_out.push((i, Leads::through_slot(slots, index, slot))),
                 End::Return | End::Pointer | End::Unresolved => found.ways_out.push((i, Leads::Returning)),
                 End::Stop | End::Bad(_) => {}
                 End::Fall | End::Jump(_) | End::Branch(_) | End::Repeat | End::Tables => {
@@ -269,7 +190,7 @@ impl Discovery<'_> {
     /// Settles which regions return, for those that changed and those that depend on them. Gives the numbers of those of
     /// which something else can run now.
     pub(super) fn settle_noreturn(&mut self) -> Vec<u32> {
-        let known = Known { image: self.image, never: &self.noreturn_slots, exits: &self.exits };
+        let known = Known { image: self.image, slots: &self.slots, exits: &self.exits };
         let index = &self.index;
         let mut active = self.active.pick(&mut self.regions);
         active.retain(|(_, region)| region.fresh || region.unlinked);
@@ -367,21 +288,4 @@ fn is_end(image: &Image, region: &Region, likely: usize, at: Svma) -> bool {
     let Some(i) = region.cfg.block_near(likely, at) else { return true };
     let block = &region.cfg.blocks[i];
     block.end == End::Fall && block.end_address() == part.end && is_padding(image, block.start, block.end_address())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_table_is_sorted() {
-        assert!(NAMES.is_sorted());
-    }
-
-    #[test]
-    fn throw_helpers_are_known() {
-        assert!(is_noreturn_name("_ZSt20__throw_length_errorPKc"));
-        assert!(!is_noreturn_name("_ZSt4endlIcSt11char_traitsIcEE"));
-        assert!(is_noreturn_name("exit") && !is_noreturn_name("exitable"));
-    }
 }

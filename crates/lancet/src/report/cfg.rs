@@ -82,6 +82,8 @@ pub struct JumpTableReport {
     pub jump: String,
     pub table: String,
     pub entry_bytes: u8,
+    /// Bytes from one entry to the next.
+    pub stride: u8,
     /// What relative entries are added to; `null` if entries are addresses.
     pub base: Option<String>,
     pub entries: usize,
@@ -163,6 +165,7 @@ pub(super) fn jump_table(table: &JumpTable) -> JumpTableReport {
         jump: table.jump.to_string(),
         table: table.at.to_string(),
         entry_bytes: table.entry_bytes,
+        stride: table.stride,
         base: table.base.map(|base| base.to_string()),
         entries: table.targets.len(),
         targets: table.targets.iter().map(ToString::to_string).collect(),

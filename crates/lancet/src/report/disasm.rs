@@ -272,11 +272,14 @@ fn write_jump_table(table: &JumpTableReport, out: &mut dyn Write, text: &Text) -
         "checked" => "index checked",
         _ => "size by content",
     };
-    let shape = format!(
+    let mut shape = format!(
         "{} of {}",
         count(table.entries as u64, "entry").replace("entrys", "entries"),
         count(table.entry_bytes, "byte")
     );
+    if table.stride != table.entry_bytes {
+        shape += &format!(", {} apart", table.stride);
+    }
     let line = format!("jump table {}: {shape}{base}, {bound}", table.table);
     writeln!(out, "  {}", styled(line, text.palette.doubt))?;
     // Cases that share a target stand together.

@@ -62,7 +62,8 @@ fn write_objects(objects: &[Counted], out: &mut dyn Write) -> io::Result<()> {
             writeln!(out, "<p class=note>{}: {instructions} instructions.</p>", Escaped(counted.name()))?;
         }
         if left > 0 {
-            writeln!(out, "<p class=note>{left} functions of {} were not counted.</p>", Escaped(counted.name()))?;
+            let left = count(left as u64, "function");
+            writeln!(out, "<p class=note>Not counted: {left} of {}.</p>", Escaped(counted.name()))?;
         }
         for (id, times) in counted.stopped() {
             writeln!(out, "<p class=note>{}.</p>", Escaped(&stopped_line(counted, id, times)))?;

@@ -110,7 +110,9 @@ impl Summary<'_> {
             if !left.is_empty() {
                 let code: u64 = counted.program.funcs().iter().map(|func| func.size()).sum();
                 let share = percent(left.iter().sum(), code);
-                let line = format!("not counted: {}, {share} of the code", count(left.len() as u64, "function"));
+                let is_go = counted.program.image().go_code().is_some();
+                let why = if is_go { " (Go's run-time system knows its functions by their addresses)" } else { "" };
+                let line = format!("not counted: {}, {share} of the code{why}", count(left.len() as u64, "function"));
                 writeln!(out, "  {}", styled(line, palette.doubt))?;
             }
             for (id, times) in counted.stopped().take(FAULTS_SHOWN) {
