@@ -38,7 +38,7 @@ pub use threads::{Stopped, StoppedThread};
 pub use traps::{Next, Observer, TRAP, TrapPoint};
 
 use crate::image::{Process, start_time};
-use interrupted::Stacks;
+use interrupted::{Stacks, Top};
 use journal::{Journal, Placed};
 use spans::Spans;
 
@@ -302,8 +302,9 @@ impl Target {
         }
         let mut tops = Vec::with_capacity(threads.len());
         for (index, thread) in threads.iter().enumerate() {
-            let Some((ip, top)) = thread.whereabouts() else { continue };
-            tops.push(top);
+            let Some(there) = thread.whereabouts() else { continue };
+            let ip = Avma(there.instruction);
+            tops.push(Top { at: there.stack, own: there.own });
             if is_in(shut, ip.0) {
                 let (_, to) = moves.iter().find(|(from, _)| *from == ip).ok_or(ip)?;
                 to_move.push((index, *to));
