@@ -108,6 +108,7 @@ impl Target {
         Process::open(pid)?;
         let started = start_time(pid)?;
         let mut target = Target { pid, memory: Memory::open(pid)?, journal: Journal::lock(pid, &started)? };
+        room::forget_other_program(pid, &mut target.journal.content)?;
         room::settle(pid, &target.memory, &mut target.journal)?;
         Ok(target)
     }
@@ -327,6 +328,7 @@ fn is_in(ranges: &[Range<u64>], at: u64) -> bool {
 pub fn status(pid: u32) -> Result<(Vec<Region>, Vec<Entry>), LiveError> {
     Process::open(pid)?;
     let mut content = Journal::read(pid, &start_time(pid)?)?.content;
+    room::forget_other_program(pid, &mut content)?;
     if let Some(expected) = content.expected
         && room::is_there(pid, &expected)?
     {
