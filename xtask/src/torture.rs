@@ -1,7 +1,8 @@
 //! `cargo xtask torture live`: change programs while they run, again and again, and see that nothing breaks.
 //!
 //! - replace and undo, and count and revert, on eight threads that call a function of a few nanoseconds, and on a process
-//!   that forks, makes threads and takes signals all the time;
+//!   that forks, makes threads and takes signals all the time, and on one that is mostly in the handler of a signal and
+//!   goes on in the function, whose jump covers several instructions;
 //! - count and measure where exceptions pass through all the time;
 //! - Lancet killed at random moments of a replace or an undo;
 //! - redis-server under redis-benchmark, with every live command in turn.
@@ -39,7 +40,7 @@ enum What {
         /// Only these parts
         #[arg(long, value_enum, value_delimiter = ',', default_value = "replace,count,kill,throw,redis")]
         parts: Vec<Part>,
-        /// Only this program, hot or churn
+        /// Only this program, hot, churn or signals
         #[arg(long)]
         program: Option<String>,
         /// Use this lancet instead of building one
@@ -57,11 +58,13 @@ enum Part {
     Redis,
 }
 
+const SIGNALS: &str = "signals";
+
 pub fn run(options: &Options) -> Result<ExitCode> {
     let What::Live { cycles, kills, redis, parts, program, lancet } = &options.what;
     let lancet = lancet.clone().map_or_else(shell::build_lancet, Ok)?;
     let shop = Shop::new(lancet)?;
-    for arguments in [&["hot", "8"][..], &["churn"]] {
+    for arguments in [&["hot", "8"][..], &["churn"], &[SIGNALS]] {
         if program.as_deref().is_some_and(|program| program != arguments[0]) {
             continue;
         }
@@ -111,7 +114,9 @@ impl Shop {
     }
 
     fn target(&self, arguments: &[&str]) -> Result<(Target, PathBuf)> {
-        let program = self.compile("torture.c", "torture", &["-O2", "-pthread"])?;
+        // Without optimization functions begin with several short instructions.
+        let (name, level) = if arguments == [SIGNALS] { ("framed", "-O0") } else { ("torture", "-O2") };
+        let program = self.compile("torture.c", name, &[level, "-pthread"])?;
         let object = self.compile("small.c", "small.o", &["-O2", "-c"])?;
         Ok((Target::nice(&program, arguments)?, object))
     }

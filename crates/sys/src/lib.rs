@@ -1,6 +1,7 @@
 //! The only crate with `unsafe`: what the operating system offers, behind a safe interface.
 
 pub mod clock;
+pub mod frame;
 mod map;
 pub mod perf;
 pub mod priority;

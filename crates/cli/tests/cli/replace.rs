@@ -60,6 +60,24 @@ fn code_at(pid: &str, at: &str) -> Vec<u8> {
 }
 
 #[test]
+fn a_program_that_starts_again_is_changed_again() {
+    let workshop = Workshop::new();
+    let program = workshop.compile("again.c", "again", &["-O2"]);
+    let object = workshop.compile("small.c", "small.o", &["-O2", "-c"]).display().to_string();
+    let mut busy = Telling::start(&program, &[]);
+    let pid = busy.pid();
+    for _ in 0..3 {
+        lancet(["replace", "--pid", &pid, "small", "--with", &object]).good();
+        assert!(Command::new("kill").args(["-USR1", &pid]).status().is_ok_and(|status| status.success()));
+        busy.check(1);
+        let status = json(&lancet(["status", "--pid", &pid, "--json"]).good());
+        let lens = [&status["patches"], &status["regions"]].map(|list| list.as_array().map(Vec::len));
+        assert_eq!(lens, [Some(0), Some(0)]);
+        lancet(["undo", "--pid", &pid]).good();
+    }
+}
+
+#[test]
 fn replace_and_undo_under_threads() {
     let workshop = Workshop::new();
     let (program, object) = vecadd(&workshop);

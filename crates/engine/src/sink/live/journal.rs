@@ -3,7 +3,8 @@
 //! One file per process, in `$XDG_RUNTIME_DIR/lancet`, in `/run/lancet` (root), or in the folder for temporary files. It
 //! is written anew and renamed before anything is changed that it describes, so whenever Lancet is killed, the file knows
 //! at least what was done. A process is known by its number and the time it started; files of processes that are gone are
-//! removed. A lock keeps two Lancets from changing one process at the same time.
+//! removed, and what is said of a program in whose place the process runs another does not count. A lock keeps two Lancets
+//! from changing one process at the same time.
 
 use std::fs::{self, File};
 use std::io;

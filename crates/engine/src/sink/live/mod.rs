@@ -38,7 +38,7 @@ pub use threads::{Stopped, StoppedThread};
 pub use traps::{Next, Observer, TRAP, TrapPoint};
 
 use crate::image::{Process, start_time};
-use interrupted::Stacks;
+use interrupted::{Stacks, Top};
 use journal::{Journal, Placed};
 use spans::Spans;
 
@@ -108,6 +108,7 @@ impl Target {
         Process::open(pid)?;
         let started = start_time(pid)?;
         let mut target = Target { pid, memory: Memory::open(pid)?, journal: Journal::lock(pid, &started)? };
+        room::forget_other_program(pid, &mut target.journal.content)?;
         room::settle(pid, &target.memory, &mut target.journal)?;
         Ok(target)
     }
@@ -302,8 +303,9 @@ impl Target {
         }
         let mut tops = Vec::with_capacity(threads.len());
         for (index, thread) in threads.iter().enumerate() {
-            let Some((ip, top)) = thread.whereabouts() else { continue };
-            tops.push(top);
+            let Some(there) = thread.whereabouts() else { continue };
+            let ip = Avma(there.instruction);
+            tops.push(Top { at: there.stack, own: there.own });
             if is_in(shut, ip.0) {
                 let (_, to) = moves.iter().find(|(from, _)| *from == ip).ok_or(ip)?;
                 to_move.push((index, *to));
@@ -326,6 +328,7 @@ fn is_in(ranges: &[Range<u64>], at: u64) -> bool {
 pub fn status(pid: u32) -> Result<(Vec<Region>, Vec<Entry>), LiveError> {
     Process::open(pid)?;
     let mut content = Journal::read(pid, &start_time(pid)?)?.content;
+    room::forget_other_program(pid, &mut content)?;
     if let Some(expected) = content.expected
         && room::is_there(pid, &expected)?
     {

@@ -19,7 +19,7 @@ use lancet_isa::Avma;
 
 use super::LiveError;
 use super::call::{Call, Caller, SCRATCH_BYTES};
-use super::journal::{Expected, Journal, Region};
+use super::journal::{Content, Expected, Journal, Region};
 use super::memory::Memory;
 use super::threads::{Stopped, StoppedThread};
 use crate::image::{Process, maps};
@@ -121,9 +121,31 @@ pub(super) fn settle(pid: u32, memory: &Memory, journal: &mut Journal) -> Result
 
 /// The process has got the memory.
 pub(super) fn is_there(pid: u32, expected: &Expected) -> Result<bool, LiveError> {
+    Ok(starts(pid)?.contains(&expected.start))
+}
+
+/// Forgets everything if the process runs another program by now: that began with new memory, in which nothing of the
+/// old is left. Its number and the time at which it started are the same.
+pub(super) fn forget_other_program(pid: u32, content: &mut Content) -> Result<(), LiveError> {
+    if content.regions.is_empty() {
+        return Ok(());
+    }
+    let there = starts(pid)?;
+    if !content.regions.iter().any(|region| there.contains(&region.start)) {
+        let Content { regions, expected, patches, placed, .. } = content;
+        regions.clear();
+        patches.clear();
+        placed.clear();
+        *expected = None;
+    }
+    Ok(())
+}
+
+/// Where memory that came from Lancet starts in a process.
+fn starts(pid: u32) -> Result<Vec<u64>, LiveError> {
     let text = fs::read(format!("/proc/{pid}/maps")).map_err(|_| LiveError::Ended { pid })?;
     let list = maps::parse(&String::from_utf8_lossy(&text));
-    Ok(list.iter().any(|mapping| mapping.range.start.0 == expected.start && mapping.name == NAME))
+    Ok(list.iter().filter(|mapping| mapping.name == NAME).map(|mapping| mapping.range.start.0).collect())
 }
 
 /// Open files of the process that only Lancet can have opened.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use lancet_isa::Avma;
 use lancet_sys::priority::Urgent;
-use lancet_sys::ptrace::{self, Status, Stop};
+use lancet_sys::ptrace::{self, Status, Stop, Whereabouts};
 
 use super::LiveError;
 
@@ -23,6 +23,8 @@ const NOT_PERMITTED: i32 = 1;
 pub struct StoppedThread {
     pub tid: u32,
     signal: Option<i32>,
+    /// When it was asked to stop.
+    since: Instant,
 }
 
 impl StoppedThread {
@@ -31,10 +33,9 @@ impl StoppedThread {
         ptrace::instruction_pointer(self.tid).ok().map(Avma)
     }
 
-    /// The same, and where the top of its stack is.
-    pub fn whereabouts(&self) -> Option<(Avma, u64)> {
-        let (ip, stack) = ptrace::whereabouts(self.tid).ok()?;
-        Some((Avma(ip), stack))
+    /// The same, and where its stack is.
+    pub fn whereabouts(&self) -> Option<Whereabouts> {
+        ptrace::whereabouts(self.tid).ok()
     }
 
     /// The signal that it was about to get.
@@ -47,13 +48,12 @@ impl StoppedThread {
 pub struct Stopped {
     pid: u32,
     threads: Vec<StoppedThread>,
-    since: Instant,
     _urgent: Urgent,
 }
 
 impl Stopped {
     pub fn all(pid: u32) -> Result<Stopped, LiveError> {
-        let mut stopped = Stopped { pid, threads: Vec::new(), since: Instant::now(), _urgent: Urgent::new() };
+        let mut stopped = Stopped { pid, threads: Vec::new(), _urgent: Urgent::new() };
         let mut seized: Vec<u32> = Vec::new();
         loop {
             let new: Vec<u32> = threads_of(pid)?.into_iter().filter(|tid| !seized.contains(tid)).collect();
@@ -69,18 +69,16 @@ impl Stopped {
                 }
             }
             stopped.threads.reserve(waiting.len());
-            if stopped.threads.is_empty() {
-                stopped.since = Instant::now();
-            }
-            waiting.retain(|tid| {
-                let stops = ptrace::interrupt(*tid).is_ok();
-                if !stops {
-                    reap(pid, &[*tid]);
-                }
-                stops
-            });
+            let mut asked = Vec::with_capacity(waiting.len());
             for tid in waiting {
-                stopped.wait(tid)?;
+                let since = Instant::now();
+                match ptrace::interrupt(tid) {
+                    Ok(()) => asked.push((tid, since)),
+                    Err(_) => reap(pid, &[tid]),
+                }
+            }
+            for (tid, since) in asked {
+                stopped.wait(tid, since)?;
             }
             // Every moment counts now: asking how many there are is cheaper than asking who.
             if count_threads(pid) == Some(stopped.threads.len()) {
@@ -93,13 +91,13 @@ impl Stopped {
         Ok(stopped)
     }
 
-    fn wait(&mut self, tid: u32) -> Result<(), LiveError> {
+    fn wait(&mut self, tid: u32, since: Instant) -> Result<(), LiveError> {
         let signal = match ptrace::wait(tid).map_err(self.failed("cannot wait for a thread"))? {
             Status::Gone => return Ok(()),
             Status::Stopped(Stop::Signal(signal)) => Some(signal),
             Status::Stopped(_) => None,
         };
-        self.threads.push(StoppedThread { tid, signal });
+        self.threads.push(StoppedThread { tid, signal, since });
         Ok(())
     }
 
@@ -112,16 +110,22 @@ impl Stopped {
         ptrace::set_instruction_pointer(self.threads[index].tid, to.0).map_err(self.failed("cannot move a thread"))
     }
 
-    /// Lets all run on; how long they stood.
+    /// Lets all run on, in the order in which they were stopped; how long one of them stood at most.
     pub fn release(mut self) -> Duration {
-        self.detach();
-        self.since.elapsed()
+        self.detach()
     }
 
-    fn detach(&mut self) {
-        let killed = self.threads.drain(..).filter(|thread| ptrace::detach(thread.tid, thread.signal).is_err());
-        let killed: Vec<u32> = killed.map(|thread| thread.tid).collect();
+    fn detach(&mut self) -> Duration {
+        let mut longest = Duration::ZERO;
+        let mut killed = Vec::new();
+        for thread in self.threads.drain(..) {
+            match ptrace::detach(thread.tid, thread.signal) {
+                Ok(()) => longest = longest.max(thread.since.elapsed()),
+                Err(_) => killed.push(thread.tid),
+            }
+        }
         reap(self.pid, &killed);
+        longest
     }
 
     fn failed(&self, what: &'static str) -> impl Fn(io::Error) -> LiveError + use<> {
