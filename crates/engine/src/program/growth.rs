@@ -55,7 +55,7 @@ pub(super) fn grow_tables(image: &Image, stops: &[Svma], parts: &[Part], cfg: &m
             }
             unread.extend(Some(to).filter(|_| !is_in_block));
             targets.push(to);
-            end = end + u64::from(table.entry_bytes);
+            end = end + u64::from(table.stride);
         }
         has_grown |= targets.len() > table.targets.len();
         table.targets = targets.into();
