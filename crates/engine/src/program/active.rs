@@ -20,9 +20,9 @@ impl Active {
     }
 
     /// The regions with their numbers.
-    pub(super) fn pick<'r>(&self, regions: &'r mut [Region]) -> Vec<(u32, &'r mut Region)> {
+    pub(super) fn pick<'r>(&self, regions: &'r mut [Box<Region>]) -> Vec<(u32, &'r mut Region)> {
         let Active::Only(numbers) = self else {
-            return (0..).zip(regions).collect();
+            return (0..).zip(regions.iter_mut().map(Box::as_mut)).collect();
         };
         let mut picked = Vec::with_capacity(numbers.len());
         let (mut rest, mut first) = (regions, 0);
@@ -31,7 +31,7 @@ impl Active {
             else {
                 break;
             };
-            picked.push((number, region));
+            picked.push((number, &mut **region));
             (rest, first) = (behind, number + 1);
         }
         picked
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn those_that_are_named_are_picked() {
         let region = |start: u64| Region::of_parts(vec![Part { start: Svma(start), end: Svma(start + 1) }]);
-        let mut regions: Vec<Region> = (0..5).map(region).collect();
+        let mut regions: Vec<Box<Region>> = (0..5).map(|start| Box::new(region(start))).collect();
         let mut starts = |active: &Active| {
             let picked = active.pick(&mut regions);
             picked.iter().map(|(number, region)| (*number, region.start().0)).collect::<Vec<_>>()

@@ -5,6 +5,8 @@
 //! jumped to from one function only, and either it jumps back into the middle of that function, or it is reached by a
 //! conditional jump and is not aligned as functions are (or follows another part without a gap).
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use lancet_isa::Svma;
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
@@ -14,10 +16,9 @@ use super::active::Active;
 use super::discover::{Blocks, Discovery, Outflow, OutflowKind, Region};
 use crate::image::Image;
 
-/// How a region is reached from others.
+/// How a region is reached from others, calls aside.
 #[derive(Clone, Default)]
 struct Reached {
-    called: bool,
     /// The first region that jumps to it.
     from: Option<u32>,
     /// ... and others do.
@@ -31,13 +32,22 @@ struct Reached {
 impl Discovery<'_> {
     /// Finds the regions that are parts of others, and joins them.
     pub(super) fn adopt_parts(&mut self) {
-        let flows = self.outflows(&Active::All, Blocks::All, |_| true);
-        let owners = self.owners(&flows);
+        let called: Vec<AtomicBool> = self.regions.iter().map(|_| AtomicBool::new(false)).collect();
+        // Most calls only tell that something is called.
+        let is_more = |flow: &Outflow| match flow.into {
+            Some(into) if flow.kind == OutflowKind::Call && self.regions[into as usize].start() == flow.to => {
+                called[into as usize].store(true, Ordering::Relaxed);
+                false
+            }
+            _ => true,
+        };
+        let flows = self.outflows(&Active::All, Blocks::All, is_more);
+        let owners = self.owners(&flows, &called);
         if owners.iter().enumerate().all(|(i, owner)| *owner as usize == i) {
             return;
         }
-        let mut parts: Vec<(u32, Region)> = Vec::new();
-        let mut functions: Vec<Region> = Vec::with_capacity(owners.len());
+        let mut functions: Vec<Box<Region>> = Vec::with_capacity(owners.len());
+        let mut parts: Vec<(u32, Box<Region>)> = Vec::new();
         let mut place = vec![0; owners.len()];
         for (i, region) in std::mem::take(&mut self.regions).into_iter().enumerate() {
             if owners[i] as usize == i {
@@ -47,37 +57,38 @@ impl Discovery<'_> {
                 parts.push((owners[i], region));
             }
         }
+        let mut parts_of: Vec<Vec<Box<Region>>> = functions.iter().map(|_| Vec::new()).collect();
+        for (owner, part) in parts {
+            parts_of[place[owner as usize] as usize].push(part);
+        }
         let is_part: Vec<bool> = (0..).zip(&owners).map(|(i, owner)| *owner != i).collect();
-        functions.par_iter_mut().for_each(|region| {
+        let image = self.image;
+        functions.par_iter_mut().zip(parts_of).for_each(|(region, parts)| {
             region.unlinked = region.links.lead_to(&is_part);
             region.links.renumber(|number| place[owners[number as usize] as usize]);
-        });
-        for (owner, part) in parts {
-            join(self.image, &mut functions[place[owner as usize] as usize], part);
-        }
-        self.regions = functions;
-        // Jumps between a function and its parts are not entries any more.
-        for region in &mut self.regions {
+            parts.into_iter().for_each(|part| join(image, region, *part));
+            // Jumps between a function and its parts are not entries any more.
             if !std::mem::take(&mut region.entries).is_empty() {
                 region.fresh = true;
             }
-        }
-        let mut entries = Vec::new();
-        for flow in flows {
-            let from = place[owners[flow.from as usize] as usize] as usize;
-            let into = flow.into.map(|into| place[owners[into as usize] as usize] as usize).filter(|to| *to != from);
-            entries.extend(into.filter(|to| self.regions[*to].start() != flow.to).map(|to| (to, flow.to)));
-        }
-        entries.sort_unstable();
+        });
+        self.regions = functions;
+        let of_function = |flow: &Outflow| {
+            let from = place[owners[flow.from as usize] as usize];
+            let into = flow.into.map(|into| place[owners[into as usize] as usize]).filter(|to| *to != from)?;
+            (self.regions[into as usize].start() != flow.to).then_some((into, flow.to))
+        };
+        let mut entries: Vec<(u32, Svma)> = flows.par_iter().filter_map(of_function).collect();
+        entries.par_sort_unstable();
         entries.dedup();
         for (region, at) in entries {
-            self.regions[region].entries.push(at);
+            self.regions[region as usize].entries.push(at);
         }
         self.reindex();
     }
 
     /// For each region: the function it is a part of, or itself.
-    fn owners(&self, flows: &[Outflow]) -> Vec<u32> {
+    fn owners(&self, flows: &[Outflow], called: &[AtomicBool]) -> Vec<u32> {
         let reached = self.how_reached(flows);
         let count = self.regions.len() as u32;
         let joined_before = self.regions.iter().flat_map(|region| &region.parts[1..]);
@@ -86,7 +97,10 @@ impl Discovery<'_> {
         for i in 0..count {
             let region = &self.regions[i as usize];
             let behind_part = ends_of_parts.contains(&region.start());
-            let owner = owner(region, i, &reached[i as usize], behind_part);
+            let owner = match called[i as usize].load(Ordering::Relaxed) {
+                true => i,
+                false => owner(region, i, &reached[i as usize], behind_part),
+            };
             if owner != i {
                 ends_of_parts.insert(region.parts[0].end);
             }
@@ -105,11 +119,7 @@ impl Discovery<'_> {
         for flow in flows {
             let Some(to) = flow.into.map(|into| into as usize) else { continue };
             let at_start = self.regions[to].start() == flow.to;
-            if flow.kind == OutflowKind::Call {
-                reached[to].called |= at_start;
-                continue;
-            }
-            if flow.from as usize == to {
+            if flow.kind == OutflowKind::Call || flow.from as usize == to {
                 continue;
             }
             if !at_start {
@@ -131,7 +141,7 @@ impl Discovery<'_> {
 }
 
 fn owner(region: &Region, itself: u32, reached: &Reached, behind_part: bool) -> u32 {
-    let Some(from) = reached.from.filter(|_| !reached.called && !region.referenced) else { return itself };
+    let Some(from) = reached.from.filter(|_| !region.referenced) else { return itself };
     let aligned = region.start().0.is_multiple_of(16) && !behind_part;
     let looks_like_one = region.found_by == FoundBy::Fde
         && !reached.from_several

@@ -18,7 +18,7 @@ pub(super) fn functions(found: Discovery<'_>) -> Vec<Func> {
     let mut known: Vec<Part> = found.regions.iter().flat_map(|region| region.parts.iter().copied()).collect();
     known.sort_by_key(|part| part.start);
     let around = Around { image: found.image, known };
-    let build = |space: &mut Workspace, region| Builder::build(&around, region, space);
+    let build = |space: &mut Workspace, region: Box<Region>| Builder::build(&around, *region, space);
     found.regions.into_par_iter().map_init(Workspace::default, build).collect()
 }
 

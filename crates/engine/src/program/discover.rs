@@ -181,8 +181,8 @@ impl Region {
 
 pub(super) struct Discovery<'a> {
     pub(super) image: &'a Image,
-    /// By start.
-    pub(super) regions: Vec<Region>,
+    /// By start. Boxed, so that one more moves only pointers.
+    pub(super) regions: Vec<Box<Region>>,
     pub(super) index: Index,
     /// Where jump tables start: no other goes on past one.
     stops: Vec<Svma>,
@@ -282,14 +282,19 @@ impl Discovery<'_> {
         let index = &self.index;
         let region = |seed: &Seed| {
             let is_new = index.starting_at(seed.start).is_none();
-            Some(Region::new(image, seed, image.code_range_at(seed.start).filter(|_| is_new)?.end()))
+            let range = image.code_range_at(seed.start).filter(|_| is_new)?;
+            Some(Box::new(Region::new(image, seed, range.end())))
         };
-        let mut planted: Vec<Region> = seeds.par_iter().filter_map(region).collect();
-        planted.sort_by_key(Region::start);
+        let mut planted: Vec<Box<Region>> = seeds.par_iter().filter_map(region).collect();
+        planted.sort_by_key(|region| region.start());
         planted.dedup_by_key(|region| region.start());
-        self.renumber(&planted);
-        self.regions.append(&mut planted);
-        self.regions.sort_by_key(Region::start);
+        if self.regions.is_empty() {
+            self.regions = planted;
+        } else {
+            self.renumber(&planted);
+            self.regions.append(&mut planted);
+            self.regions.sort_by_key(|region| region.start());
+        }
         for i in 1..self.regions.len() {
             let next = self.regions[i].start();
             let before = &mut self.regions[i - 1];
@@ -303,8 +308,8 @@ impl Discovery<'_> {
 
     /// Gives regions the numbers that they have once others are planted among them. What leads to no start of a region may
     /// lead to a new one.
-    fn renumber(&mut self, planted: &[Region]) {
-        let place = |new: &Region| self.regions.partition_point(|region| region.start() < new.start()) as u32;
+    fn renumber(&mut self, planted: &[Box<Region>]) {
+        let place = |new: &Box<Region>| self.regions.partition_point(|region| region.start() < new.start()) as u32;
         let places: Vec<u32> = planted.iter().map(place).collect();
         let number = |old: u32| old + places.partition_point(|place| *place <= old) as u32;
         self.regions.par_iter_mut().for_each(|region| {
@@ -496,7 +501,8 @@ impl Discovery<'_> {
     fn look_again(&mut self, first: bool) -> bool {
         let known = std::mem::take(&mut self.stops);
         let image = self.image;
-        let starts = |region: &Region| region.cfg.tables.iter().map(|table| table.start(image)).collect::<Vec<_>>();
+        let starts =
+            |region: &Box<Region>| region.cfg.tables.iter().map(|table| table.start(image)).collect::<Vec<_>>();
         self.stops = self.regions.par_iter().flat_map_iter(starts).collect();
         if first {
             self.stops.extend(self.image.sections().iter().map(|section| section.svma));
@@ -541,7 +547,7 @@ impl Discovery<'_> {
                 open.push((i, table.at + 1..end.unwrap_or(table.end())));
             }
         }
-        let around = |(i, region): (usize, &Region)| {
+        let around = |(i, region): (usize, &Box<Region>)| {
             let first = open.partition_point(|(of, _)| of + NEIGHBOURS <= i);
             let behind = open.partition_point(|(of, _)| *of <= i + NEIGHBOURS);
             let near = &open[first..behind];

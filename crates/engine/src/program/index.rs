@@ -31,7 +31,7 @@ struct Entry {
 }
 
 impl Index {
-    pub(super) fn new(regions: &[Region]) -> Index {
+    pub(super) fn new(regions: &[Box<Region>]) -> Index {
         let mut entries = Vec::with_capacity(regions.len());
         for (region, number) in regions.iter().zip(0..) {
             let entry = |(i, part): (usize, &Part)| Entry { part: *part, region: number, is_main: i == 0 };
@@ -90,7 +90,7 @@ mod tests {
         let part = |start: u64, len: u64| Part { start: Svma(start), end: Svma(start + len) };
         let far = 0xffff_ffff_8000_0000;
         let parts = [vec![part(0x1000, 0x20), part(far, 0x10)], vec![part(0x1020, 0x1)], vec![part(0x9_0000, 0x100)]];
-        let regions: Vec<Region> = parts.into_iter().map(Region::of_parts).collect();
+        let regions: Vec<Box<Region>> = parts.into_iter().map(|parts| Box::new(Region::of_parts(parts))).collect();
         let index = Index::new(&regions);
         for (at, region, starts) in [
             (0xfff, None, false),

@@ -155,7 +155,7 @@ pub(super) struct Dependents {
 }
 
 impl Dependents {
-    fn of_all(regions: &[Region]) -> Dependents {
+    fn of_all(regions: &[Box<Region>]) -> Dependents {
         let mut starts = vec![0; regions.len() + 1];
         let targets = || regions.iter().flat_map(|region| region.links.targets());
         targets().for_each(|to| starts[to as usize] += 1);
@@ -176,7 +176,7 @@ impl Dependents {
     }
 
     /// Regions that may lead to one of these, and all that do.
-    fn candidates(&mut self, regions: &[Region], changed: &[u32]) -> Active {
+    fn candidates(&mut self, regions: &[Box<Region>], changed: &[u32]) -> Active {
         if self.starts.len() != regions.len() + 1 || self.relinked.len() > regions.len() / 8 {
             *self = Dependents::of_all(regions);
         }

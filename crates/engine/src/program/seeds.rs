@@ -4,8 +4,10 @@
 //! IFUNC resolvers and PLT stubs. Calls, jumps and pointers add to them later, in [`super::discover`].
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use lancet_isa::{Svma, Target, decode_one};
+use rayon::prelude::*;
 
 use super::FoundBy;
 use crate::image::{CodeRange, Image, RelocKind, SymbolKind};
@@ -29,33 +31,37 @@ pub(super) fn collect(image: &Image) -> Vec<Seed> {
         seeds.insert(stub.start, stub);
     }
     let in_plt = |at: Svma| image.code_ranges().iter().any(|range| is_plt(range) && range.contains(at));
-    for fde in image.fdes() {
+    let by_fde = image.fdes().par_iter().filter_map(|fde| {
         // The frame of a signal trampoline is described from one byte before it, for unwinders that subtract one.
         let start = if fde.signal_frame { fde.start + 1 } else { fde.start };
         if !image.is_code(start) || in_plt(start) {
-            continue;
+            return None;
         }
         let end = Some(fde.start + fde.len);
         let part = !fde.entry_state && !fde.signal_frame;
-        seeds.insert(start, Seed { start, end, found_by: FoundBy::Fde, part, referenced: false });
-    }
-    for symbol in image.symbols() {
+        Some(Seed { start, end, found_by: FoundBy::Fde, part, referenced: false })
+    });
+    seeds.extend(by_fde.collect::<Vec<_>>().into_iter().map(|seed| (seed.start, seed)));
+    let by_symbol = image.symbols().par_iter().filter_map(|symbol| {
         let is_function = matches!(symbol.kind, SymbolKind::Function | SymbolKind::IFunc);
         if !is_function || !image.is_code(symbol.svma) || in_plt(symbol.svma) {
-            continue;
+            return None;
         }
-        let cold = is_cold_name(image.symbol_name(symbol));
+        let part = is_cold_name(image.symbol_name(symbol));
         let end = (symbol.size > 0).then(|| symbol.svma + symbol.size);
-        let seed = seeds.entry(symbol.svma).or_insert(Seed {
-            start: symbol.svma,
-            end,
-            found_by: FoundBy::Symbol,
-            part: cold,
-            referenced: false,
-        });
-        seed.found_by = FoundBy::Symbol;
-        seed.part = cold;
-        seed.referenced |= !cold;
+        Some(Seed { start: symbol.svma, end, found_by: FoundBy::Symbol, part, referenced: !part })
+    });
+    for named in by_symbol.collect::<Vec<_>>() {
+        match seeds.entry(named.start) {
+            Entry::Vacant(place) => {
+                place.insert(named);
+            }
+            Entry::Occupied(mut known) => {
+                let seed = known.get_mut();
+                (seed.found_by, seed.part) = (named.found_by, named.part);
+                seed.referenced |= named.referenced;
+            }
+        }
     }
     let mut add = |at: Svma, found_by: FoundBy| {
         if !image.is_code(at) {
