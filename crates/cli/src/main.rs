@@ -36,6 +36,7 @@ use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use lancet_sys::allocator::{self, Allocator};
 
 use output::{Output, WhenColor};
 
@@ -89,7 +90,11 @@ enum Command {
     Annotate(annotate::Args),
 }
 
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
 fn main() -> ExitCode {
+    allocator::give_back_soon();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),

@@ -1,5 +1,7 @@
 //! The only crate with `unsafe`: what the operating system offers, behind a safe interface.
 
+#[cfg(feature = "allocator")]
+pub mod allocator;
 pub mod clock;
 pub mod frame;
 mod map;
