@@ -182,6 +182,7 @@ impl Region {
 pub(super) struct Discovery<'a> {
     pub(super) image: &'a Image,
     /// By start. Boxed, so that one more moves only pointers.
+    #[allow(clippy::vec_box)]
     pub(super) regions: Vec<Box<Region>>,
     pub(super) index: Index,
     /// Where jump tables start: no other goes on past one.
@@ -309,8 +310,8 @@ impl Discovery<'_> {
     /// Gives regions the numbers that they have once others are planted among them. What leads to no start of a region may
     /// lead to a new one.
     fn renumber(&mut self, planted: &[Box<Region>]) {
-        let place = |new: &Box<Region>| self.regions.partition_point(|region| region.start() < new.start()) as u32;
-        let places: Vec<u32> = planted.iter().map(place).collect();
+        let place = |new: Svma| self.regions.partition_point(|region| region.start() < new) as u32;
+        let places: Vec<u32> = planted.iter().map(|new| place(new.start())).collect();
         let number = |old: u32| old + places.partition_point(|place| *place <= old) as u32;
         self.regions.par_iter_mut().for_each(|region| {
             region.unlinked |= !region.links.elsewhere.is_empty();
@@ -501,9 +502,8 @@ impl Discovery<'_> {
     fn look_again(&mut self, first: bool) -> bool {
         let known = std::mem::take(&mut self.stops);
         let image = self.image;
-        let starts =
-            |region: &Box<Region>| region.cfg.tables.iter().map(|table| table.start(image)).collect::<Vec<_>>();
-        self.stops = self.regions.par_iter().flat_map_iter(starts).collect();
+        let tables = self.regions.par_iter().flat_map_iter(|region| &region.cfg.tables);
+        self.stops = tables.map(|table| table.start(image)).collect();
         if first {
             self.stops.extend(self.image.sections().iter().map(|section| section.svma));
             self.stops.par_sort_unstable();
@@ -547,7 +547,7 @@ impl Discovery<'_> {
                 open.push((i, table.at + 1..end.unwrap_or(table.end())));
             }
         }
-        let around = |(i, region): (usize, &Box<Region>)| {
+        let around = |i: usize, region: &Region| {
             let first = open.partition_point(|(of, _)| of + NEIGHBOURS <= i);
             let behind = open.partition_point(|(of, _)| *of <= i + NEIGHBOURS);
             let near = &open[first..behind];
@@ -560,7 +560,7 @@ impl Discovery<'_> {
                 next > 0 && at < near[next - 1].end
             })
         };
-        self.regions.par_iter().enumerate().flat_map_iter(around).collect()
+        self.regions.par_iter().enumerate().flat_map_iter(|(i, region)| around(i, region)).collect()
     }
 }
 
