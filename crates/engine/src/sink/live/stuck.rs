@@ -2,11 +2,11 @@
 //!
 //! | what the thread does | how long everybody stands still for it |
 //! | --- | --- |
-//! | waits for its child of vfork, which may take for ever | until it is seen, after a moment |
+//! | waits for its child of vfork, which may take for ever | [`CHILD`]: most run another program at once |
 //! | sleeps in the kernel, where it cannot be interrupted | [`SHORT`]: disks and pages are faster than that |
 //! | has no core, because others have them all | [`LONG`] |
 //!
-//! Before the next attempt the thread is looked at, which stops nobody: as long as it still sleeps there is none.
+//! Before the next attempt the thread is looked at, which stops nobody: as long as it is in the same sleep there is none.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -16,6 +16,7 @@ use super::threads::state_of;
 
 /// So often somebody looks what a thread does that has not stopped.
 pub(super) const TICK: Duration = Duration::from_millis(2);
+const CHILD: Duration = Duration::from_millis(6);
 const SHORT: Duration = Duration::from_millis(20);
 const LONG: Duration = Duration::from_millis(500);
 /// Each pause between attempts is twice as long as the one before; together they are about two seconds.
@@ -40,13 +41,20 @@ impl Stuck {
         match waited {
             _ if waited >= LONG => false,
             _ if waited >= SHORT => !self.is_asleep(),
-            _ => !self.waits_for_child(),
+            _ if waited >= CHILD => !self.waits_for_child(),
+            _ => true,
         }
     }
 
     /// It sleeps where it cannot be interrupted.
     fn is_asleep(self) -> bool {
         state_of(self.pid, self.tid) == Some('D')
+    }
+
+    /// The sleep that it is in, by how often it went to sleep; none if it is awake.
+    fn sleep(self) -> Option<String> {
+        let status = self.read("status").filter(|_| self.is_asleep())?;
+        status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).map(str::to_owned)
     }
 
     fn waits_for_child(self) -> bool {
@@ -106,15 +114,14 @@ impl Patience {
     /// Waits before the next attempt; an error if there shall be none.
     pub fn wait(&mut self, stuck: Stuck) -> Result<(), LiveError> {
         stuck.wait_until_let_go();
-        loop {
-            if self.pause > LAST_PAUSE {
-                return Err(LiveError::Unstoppable { pid: stuck.pid, tid: stuck.tid, why: stuck.why() });
-            }
+        let sleep = stuck.sleep();
+        while self.pause <= LAST_PAUSE {
             std::thread::sleep(self.pause);
             self.pause *= 2;
-            if !stuck.is_asleep() {
+            if sleep.is_none() || stuck.sleep() != sleep {
                 return Ok(());
             }
         }
+        Err(LiveError::Unstoppable { pid: stuck.pid, tid: stuck.tid, why: stuck.why() })
     }
 }
