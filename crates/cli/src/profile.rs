@@ -5,8 +5,9 @@ use std::io::Write;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use anyhow::bail;
 use clap::error::ErrorKind;
-use lancet::collect::{Launch, Recording, Sampler};
+use lancet::collect::{Launch, Recording, Sampler, Scope};
 use lancet::profile::{Profile, Programs, folded, write_firefox, write_flame_graph, write_pprof};
 use lancet::report::profile;
 
@@ -121,7 +122,14 @@ fn record(args: &Args) -> anyhow::Result<(String, Recording)> {
             while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
                 sampler.take_within(left.min(Duration::from_millis(100))).map_err(lancet::Error::from)?;
             }
-            Ok((name_of(scope), sampler.finish().map_err(lancet::Error::from)?))
+            let recording = sampler.finish().map_err(lancet::Error::from)?;
+            if let Scope::Process(pid) = scope
+                && recording.samples.is_empty()
+                && let Some(why) = why_it_stands(pid)
+            {
+                bail!("process {pid}: no samples: {why}");
+            }
+            Ok((name_of(scope), recording))
         }
         (None, Some((program, arguments))) => {
             let mut command = Command::new(program);
@@ -139,5 +147,16 @@ fn record(args: &Args) -> anyhow::Result<(String, Recording)> {
             let line: Vec<_> = args.command.iter().map(|part| part.to_string_lossy()).collect();
             Ok((line.join(" "), recording))
         }
+    }
+}
+
+/// Why a process does not run, if somebody has stopped it.
+fn why_it_stands(pid: u32) -> Option<String> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    match value("State:")?.chars().next()? {
+        'T' => Some(format!("it is stopped (kill -CONT {pid} lets it run on)")),
+        't' => Some(format!("process {} has stopped it, as a debugger does, and must let it go", value("TracerPid:")?)),
+        _ => None,
     }
 }

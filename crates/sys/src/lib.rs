@@ -11,5 +11,6 @@ pub mod ptrace;
 pub mod remote;
 mod ring;
 pub mod spawn;
+pub mod ticks;
 
 pub use map::{Mapped, map_file};

@@ -173,6 +173,11 @@ pub fn wait(thread: u32) -> io::Result<Status> {
     Ok(wait_for(thread, 0)?.unwrap_or(Status::Gone))
 }
 
+/// The same, but whenever a signal interrupts it ([`Ticks`](crate::ticks::Ticks)), it asks whether to go on; `None` if not.
+pub fn wait_while(thread: u32, mut go_on: impl FnMut() -> bool) -> io::Result<Option<Status>> {
+    wait_for_while(thread, 0, &mut go_on)
+}
+
 /// Waits for any thread under control and any child, and tells which. Nothing is taken: a child that has ended is told
 /// again until somebody waits for it, and so is a thread.
 pub fn wait_for_any() -> io::Result<(u32, Status)> {
@@ -205,7 +210,12 @@ pub fn take_signal(thread: u32) -> io::Result<()> {
 
 /// What one thread has to tell; `None` if that is nothing yet, and the call shall not wait.
 fn wait_for(thread: u32, options: i32) -> io::Result<Option<Status>> {
-    match wait_id(one(thread), libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | options)?.1 {
+    wait_for_while(thread, options, &mut || true)
+}
+
+fn wait_for_while(thread: u32, options: i32, go_on: &mut dyn FnMut() -> bool) -> io::Result<Option<Status>> {
+    let options = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | options;
+    match wait_id_while(one(thread), options, go_on)?.1 {
         Told::Nothing => Ok(None),
         Told::Stopped(code) => Ok(Some(Status::Stopped(meaning(code)))),
         Told::Gone => Ok(Some(Status::Gone)),
@@ -239,6 +249,10 @@ fn one(thread: u32) -> Waited {
 
 /// Who has something to tell, and what.
 fn wait_id(whom: Waited, options: i32) -> io::Result<(u32, Told)> {
+    wait_id_while(whom, options, &mut || true)
+}
+
+fn wait_id_while(whom: Waited, options: i32, go_on: &mut dyn FnMut() -> bool) -> io::Result<(u32, Told)> {
     loop {
         // SAFETY: a structure of numbers, for which zeros are valid.
         let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
@@ -256,7 +270,8 @@ fn wait_id(whom: Waited, options: i32) -> io::Result<(u32, Told)> {
                 return Ok((number, told));
             }
             (_, error) => match error.raw_os_error() {
-                Some(libc::EINTR) => {}
+                Some(libc::EINTR) if go_on() => {}
+                Some(libc::EINTR) => return Ok((whom.id, Told::Nothing)),
                 Some(libc::ECHILD) => return Ok((whom.id, Told::Gone)),
                 _ => return Err(error),
             },
@@ -323,6 +338,38 @@ mod tests {
             assert_eq!(wait(pid).expect("it lives"), Status::Stopped(Stop::Signal(libc::SIGUSR1)));
         });
         tracer.join().expect("no panic");
+        assert_eq!(lines.next().as_deref(), Some("got"));
+        assert!(child.wait().is_ok_and(|status| status.success()));
+    }
+
+    #[test]
+    fn a_wait_ends_if_nobody_wants_to_go_on() {
+        let (mut child, mut lines) = listener();
+        assert_eq!(lines.next().as_deref(), Some("ready"));
+        let pid = child.id();
+        let tracer = std::thread::spawn(move || {
+            seize(pid).expect("our own child");
+            let _ticks = crate::ticks::Ticks::new(std::time::Duration::from_millis(1)).expect("a timer");
+            // Nobody has asked it to stop.
+            let mut asked = 0;
+            loop {
+                let waited = wait_while(pid, || {
+                    asked += 1;
+                    asked < 3
+                });
+                match waited.expect("it lives") {
+                    None => break,
+                    // The shell hears of the end of its children.
+                    Some(Status::Stopped(Stop::Signal(signal))) => resume(pid, Some(signal)).expect("it lives"),
+                    Some(other) => panic!("{other:?}"),
+                }
+            }
+            // It was asked to stop, and nobody waits for it: the end of the one in control takes that back.
+            interrupt(pid).expect("our own child");
+        });
+        tracer.join().expect("no panic");
+        let sent = Command::new("kill").args(["-USR1", &pid.to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()));
         assert_eq!(lines.next().as_deref(), Some("got"));
         assert!(child.wait().is_ok_and(|status| status.success()));
     }

@@ -1,4 +1,4 @@
-//! Many pieces of another process's memory with one system call.
+//! Many pieces of another process's memory with one system call, and whether two processes have the same memory.
 //!
 //! Whoever may trace the process may read it. What the process itself may not read cannot be read this way.
 
@@ -30,6 +30,16 @@ pub fn read_many(pid: u32, pieces: &[Range<u64>], into: &mut [u8]) -> io::Result
         libc::process_vm_readv(pid.cast_signed(), &raw const local, 1, remote.as_ptr(), remote.len() as u64, 0)
     };
     usize::try_from(read).map_err(|_| io::Error::last_os_error())
+}
+
+/// Two processes run in the same memory: one was made to share that of the other.
+pub fn have_same_memory(one: u32, other: u32) -> io::Result<bool> {
+    const KCMP_VM: libc::c_long = 1;
+    // SAFETY: all arguments are numbers, and nothing is changed.
+    match unsafe { libc::syscall(libc::SYS_kcmp, i64::from(one), i64::from(other), KCMP_VM, 0_i64, 0_i64) } {
+        -1 => Err(io::Error::last_os_error()),
+        order => Ok(order == 0),
+    }
 }
 
 #[cfg(test)]

@@ -213,13 +213,19 @@ fn pauses(shop: &Shop, verdicts: &mut Verdicts) -> Result<()> {
         for (kind, name, flag) in kinds {
             let program = shop.compile("torture.c", name, &[flag, "-pthread"])?;
             let running = Running::start(&program, &["hot", threads])?;
-            let gdb = stopped_by_gdb(&running.pid())?;
-            let pauses = stopped_by_replace(shop, &running.pid(), &object)?;
-            let (median, ratio) = (pauses[pauses.len() / 2], gdb / pauses[pauses.len() / 2]);
+            let pid = running.pid();
+            // In turns: what slows one down for a while slows the other down, too.
+            let (mut own, mut gdb) = (Vec::new(), Vec::new());
+            for _ in 0..TURNS {
+                gdb.push(stopped_by_gdb(&pid)?);
+                for _ in 0..REPLACEMENTS_IN_TURN {
+                    own.push(stopped_by_replace(shop, &pid, &object)?);
+                }
+            }
+            let (own, gdb) = (Spread::of(own), Spread::of(gdb));
+            let ratio = gdb.median / own.median;
             let line = format!(
-                "replace with {threads} threads, jump over {kind}: stop of {median:.0} µs (least {:.0}, most {:.0}), 1/{ratio:.0} of gdb's {gdb:.0} µs (bar 1/500)",
-                pauses[0],
-                pauses[pauses.len() - 1]
+                "replace with {threads} threads, jump over {kind}: stop of {own} µs, 1/{ratio:.0} of gdb's {gdb} µs (bar 1/500)"
             );
             verdicts.tell(ratio >= MIN_GDB_OVER_PAUSE, &line);
         }
@@ -227,16 +233,35 @@ fn pauses(shop: &Shop, verdicts: &mut Verdicts) -> Result<()> {
     Ok(())
 }
 
-/// Microseconds for which replacements stopped a process, in order.
-fn stopped_by_replace(shop: &Shop, pid: &str, object: &str) -> Result<Vec<f64>> {
-    let mut pauses = Vec::new();
-    for _ in 0..11 {
-        let done = json(&shop.lancet(&["replace", "--pid", pid, "small", "--with", object, "--json"])?)?;
-        pauses.push(done["pause_microseconds"].as_f64().context("no pause")?);
-        shop.lancet(&["undo", "--pid", pid])?;
+/// So often gdb stops a process, and after each time Lancet does so often.
+const TURNS: usize = 5;
+const REPLACEMENTS_IN_TURN: usize = 5;
+
+/// Of several measurements.
+struct Spread {
+    median: f64,
+    least: f64,
+    most: f64,
+}
+
+impl Spread {
+    fn of(mut values: Vec<f64>) -> Spread {
+        values.sort_by(f64::total_cmp);
+        Spread { median: values[values.len() / 2], least: values[0], most: values[values.len() - 1] }
     }
-    pauses.sort_by(f64::total_cmp);
-    Ok(pauses)
+}
+
+impl std::fmt::Display for Spread {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "{:.0} ({:.0} to {:.0})", self.median, self.least, self.most)
+    }
+}
+
+/// Microseconds for which a replacement stopped a process. It is taken back.
+fn stopped_by_replace(shop: &Shop, pid: &str, object: &str) -> Result<f64> {
+    let done = json(&shop.lancet(&["replace", "--pid", pid, "small", "--with", object, "--json"])?)?;
+    shop.lancet(&["undo", "--pid", pid])?;
+    done["pause_microseconds"].as_f64().context("no pause")
 }
 
 fn attach_with_gdb(pid: &str) -> Result<Child> {

@@ -116,6 +116,20 @@ fn differences_and_counts() {
 }
 
 #[test]
+fn a_process_that_is_stopped_gives_no_samples() {
+    let workshop = Workshop::new();
+    let busy = Busy::start(&workshop.compile("chain.c", "chain", &["-O2"]), &[]);
+    let pid = busy.pid();
+    assert!(Command::new("kill").args(["-STOP", &pid]).status().is_ok_and(|status| status.success()));
+    let stat = || std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is there");
+    while !stat().contains(") T ") {
+        std::thread::yield_now();
+    }
+    let error = lancet(["profile", "--pid", &pid, "--seconds", "0.1"]).error_line();
+    assert_eq!(error, format!("lancet: process {pid}: no samples: it is stopped (kill -CONT {pid} lets it run on)"));
+}
+
+#[test]
 fn what_cannot_be_sampled() {
     let error = |line: &str| lancet(line.split(' ')).error_line();
     let unknown = error("profile --pid 1 --event no-such-event");

@@ -1,7 +1,7 @@
 //! Changing programs that run.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Lines};
+use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -16,7 +16,9 @@ struct Telling {
 
 impl Telling {
     fn start(program: &Path, arguments: &[&str]) -> Telling {
-        let mut child = Command::new(program).args(arguments).stdout(Stdio::piped()).spawn().expect("it runs");
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("it runs");
         let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         let mut telling = Telling { child, lines };
         telling.check(1);
@@ -25,6 +27,12 @@ impl Telling {
 
     fn pid(&self) -> String {
         self.child.id().to_string()
+    }
+
+    /// Sends it a byte.
+    fn tell(&mut self) {
+        let input = self.child.stdin.as_mut().expect("a pipe");
+        input.write_all(b"x").expect("it reads");
     }
 
     /// It goes on, and its results are right.
@@ -57,6 +65,69 @@ fn code_at(pid: &str, at: &str) -> Vec<u8> {
     let memory = fs::File::open(format!("/proc/{pid}/mem")).expect("its memory");
     memory.read_exact_at(&mut bytes, at).expect("its code");
     bytes
+}
+
+#[test]
+fn nobody_waits_for_a_thread_that_waits_for_its_child() {
+    let workshop = Workshop::new();
+    let program = workshop.compile("waits.c", "waits", &["-O2", "-pthread"]);
+    let object = workshop.compile("small.c", "small.o", &["-O2", "-c"]).display().to_string();
+    let mut busy = Telling::start(&program, &["vfork"]);
+    let pid = busy.pid();
+    while !sleeps_for_good(&pid) {
+        std::thread::yield_now();
+    }
+    let replace = || lancet(["replace", "--pid", &pid, "small", "--with", &object]);
+    // The child lives until it is told to end, so Lancet has not waited for it, and neither do the others.
+    let error = replace().error_line();
+    assert!(error.contains("does not stop: it waits until its child of vfork"), "{error}");
+    assert_eq!(code_changes(&pid), 0);
+    // Nobody is under control any more, also not the one that did not stop.
+    for task in fs::read_dir(format!("/proc/{pid}/task")).expect("it runs") {
+        let status = fs::read_to_string(task.expect("a thread").path().join("status")).expect("it runs");
+        assert!(status.contains("TracerPid:\t0\n"), "{status}");
+    }
+    busy.check(3);
+    busy.tell();
+    replace().good();
+    busy.check(3);
+    lancet(["undo", "--pid", &pid]).good();
+    busy.check(3);
+}
+
+/// A thread of the process sleeps where nothing can interrupt it, and not just for a moment.
+fn sleeps_for_good(pid: &str) -> bool {
+    let stat = |path: PathBuf| fs::read_to_string(path.join("stat")).unwrap_or_default();
+    let tasks = || fs::read_dir(format!("/proc/{pid}/task")).expect("it runs").filter_map(Result::ok);
+    (0..5).all(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        tasks().any(|task| stat(task.path()).contains(") D "))
+    })
+}
+
+fn code_changes(pid: &str) -> usize {
+    let status = json(&lancet(["status", "--pid", pid, "--json"]).good());
+    status["patches"].as_array().map_or(0, Vec::len)
+}
+
+#[test]
+fn a_process_that_shares_the_memory_is_in_the_way() {
+    let workshop = Workshop::new();
+    let program = workshop.compile("waits.c", "waits", &["-O2", "-pthread"]);
+    let object = workshop.compile("small.c", "small.o", &["-O2", "-c"]).display().to_string();
+    let mut busy = Telling::start(&program, &["clone"]);
+    let pid = busy.pid();
+    let replace = || lancet(["replace", "--pid", &pid, "small", "--with", &object]);
+    let error = replace().error_line();
+    assert!(error.ends_with("runs in the same memory (clone with CLONE_VM), and would not stop with it"), "{error}");
+    busy.check(3);
+    busy.tell();
+    let child = error.split("process ").last().and_then(|rest| rest.split(' ').next()).expect("a number").to_owned();
+    while fs::read(format!("/proc/{child}/maps")).is_ok_and(|maps| !maps.is_empty()) {
+        std::thread::yield_now();
+    }
+    replace().good();
+    busy.check(3);
 }
 
 #[test]

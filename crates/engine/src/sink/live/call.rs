@@ -19,7 +19,7 @@ use lancet_sys::ptrace::{self, Registers, Status, Stop};
 
 use super::LiveError;
 use super::memory::Memory;
-use super::threads::{seize, threads_of};
+use super::threads::{seize, state_of, threads_of};
 
 /// A system call: its number and its arguments.
 pub(super) struct Call {
@@ -94,7 +94,10 @@ pub(super) struct Caller<'m> {
 impl<'m> Caller<'m> {
     pub fn new(pid: u32, memory: &'m Memory, scratch: Avma) -> Result<Caller<'m>, LiveError> {
         let old = memory.read(scratch, SCRATCH_BYTES)?;
-        for tid in threads_of(pid)? {
+        let mut threads = threads_of(pid)?;
+        // One that sleeps where it cannot be interrupted might keep Lancet waiting.
+        threads.sort_by_cached_key(|tid| state_of(pid, *tid) == Some('D'));
+        for tid in threads {
             if seize(pid, tid)? {
                 return Ok(Caller { pid, tid, memory, scratch, old });
             }

@@ -14,6 +14,10 @@ pub enum LiveError {
     Refused { pid: u32, why: String },
     #[error("process {pid}: it has ended")]
     Ended { pid: u32 },
+    #[error("process {pid}: it has become another program")]
+    OtherProgram { pid: u32 },
+    #[error("process {pid}: thread {tid} does not stop: {why}")]
+    Unstoppable { pid: u32, tid: u32, why: String },
     #[error("process {pid}: {what}: {cause}")]
     System { pid: u32, what: String, cause: io::Error },
     #[error("process {pid}: no room for {bytes} bytes within reach of {near}")]

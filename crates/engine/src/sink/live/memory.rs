@@ -66,12 +66,41 @@ impl Memory {
     }
 
     fn failed(&self, what: &str, at: Avma, cause: io::Error) -> LiveError {
-        // What has no memory any more has ended.
-        if cause.kind() == io::ErrorKind::UnexpectedEof
-            && !std::path::Path::new(&format!("/proc/{}/maps", self.pid)).exists()
-        {
-            return LiveError::Ended { pid: self.pid };
+        // The memory that was opened is gone. A process that has ended has none; one that runs a new program has other.
+        if let io::ErrorKind::UnexpectedEof | io::ErrorKind::WriteZero = cause.kind() {
+            return match std::fs::read(format!("/proc/{}/maps", self.pid)) {
+                Ok(maps) if !maps.is_empty() => LiveError::OtherProgram { pid: self.pid },
+                _ => LiveError::Ended { pid: self.pid },
+            };
         }
         LiveError::System { pid: self.pid, what: format!("{what} its memory at {at}"), cause }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_new_program_has_other_memory() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "read line; exec cat"]).stdin(Stdio::piped()).stdout(Stdio::null());
+        let mut child = command.spawn().expect("sh");
+        let pid = child.id();
+        let memory = Memory::open(pid).expect("our own child");
+        child.stdin.as_mut().expect("a pipe").write_all(b"go\n").expect("it reads");
+        while std::fs::read_to_string(format!("/proc/{pid}/comm")).expect("it is there") != "cat\n" {
+            std::thread::yield_now();
+        }
+        let error = |result: Result<(), LiveError>| result.err().map(|error| error.to_string());
+        let changed = Some(format!("process {pid}: it has become another program"));
+        assert_eq!(error(memory.read(Avma(0x1000), 1).map(|_| ())), changed);
+        assert_eq!(error(memory.write(Avma(0x1000), &[0])), changed);
+        drop(child.stdin.take());
+        child.wait().expect("our own child");
+        assert_eq!(error(memory.write(Avma(0x1000), &[0])), Some(format!("process {pid}: it has ended")));
     }
 }

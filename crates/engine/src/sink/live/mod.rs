@@ -22,7 +22,9 @@ mod interrupted;
 mod journal;
 mod memory;
 mod room;
+mod sharers;
 mod spans;
+mod stuck;
 mod threads;
 mod traps;
 
@@ -34,13 +36,14 @@ use lancet_isa::Avma;
 pub use error::LiveError;
 pub use journal::{Entry, Region, State, Written};
 pub use memory::Memory;
-pub use threads::{Stopped, StoppedThread};
 pub use traps::{Next, Observer, TRAP, TrapPoint};
 
 use crate::image::{Process, start_time};
 use interrupted::{Stacks, Top};
 use journal::{Journal, Placed};
 use spans::Spans;
+use stuck::Patience;
+use threads::{Attempt, StoppedThread, attempt};
 
 /// A process that can be changed.
 pub struct Target {
@@ -261,29 +264,34 @@ impl Target {
         moves: &[(Avma, Avma)],
     ) -> Result<(Duration, usize, usize), LiveError> {
         let mut inside = Avma(0);
+        let mut patience = Patience::default();
         for _ in 0..MOST_TRIES {
             // What can be found out before anybody is stopped is.
             let mut stacks = Stacks::prepare(self.pid)?;
             let code: Vec<_> = stacks.mapped().iter().filter(|mapping| mapping.executable).cloned().collect();
             let is_code = |at| code.iter().any(|mapping| mapping.range.contains(&Avma(at)));
             let spans = Spans::new(writes, back, is_code);
-            let mut stopped = Stopped::all(self.pid)?;
-            let to_move = match self.to_move(stopped.threads(), shut, moves, &mut stacks) {
-                Ok(to_move) => to_move,
-                Err(ip) => {
-                    inside = ip;
-                    stopped.release();
-                    std::thread::sleep(Duration::from_micros(50));
-                    continue;
+            let tried = attempt(self.pid, |mut stopped| {
+                let to_move = match self.to_move(stopped.threads(), shut, moves, &mut stacks) {
+                    Ok(to_move) => to_move,
+                    Err(ip) => return Ok(Err(ip)),
+                };
+                let ready = spans.check(&self.memory)?;
+                for (index, to) in &to_move {
+                    stopped.move_to(*index, *to)?;
                 }
-            };
-            let ready = spans.check(&self.memory)?;
-            for (index, to) in &to_move {
-                stopped.move_to(*index, *to)?;
+                ready.write(&self.memory)?;
+                let threads = stopped.threads().len();
+                Ok(Ok((stopped.release(), threads, to_move.len())))
+            });
+            match tried? {
+                Attempt::Done(Ok(done)) => return Ok(done),
+                Attempt::Done(Err(ip)) => {
+                    inside = ip;
+                    std::thread::sleep(Duration::from_micros(50));
+                }
+                Attempt::Stuck(stuck) => patience.wait(stuck)?,
             }
-            ready.write(&self.memory)?;
-            let threads = stopped.threads().len();
-            return Ok((stopped.release(), threads, to_move.len()));
         }
         Err(LiveError::Busy { pid: self.pid, at: inside })
     }

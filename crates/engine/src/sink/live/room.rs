@@ -21,7 +21,7 @@ use super::LiveError;
 use super::call::{Call, Caller, SCRATCH_BYTES};
 use super::journal::{Content, Expected, Journal, Region};
 use super::memory::Memory;
-use super::threads::{Stopped, StoppedThread};
+use super::threads::{Stopped, StoppedThread, with_all_stopped};
 use crate::image::{Process, maps};
 
 const PAGE: u64 = 4096;
@@ -182,12 +182,9 @@ fn refuse_seccomp(pid: u32) -> Result<(), LiveError> {
 /// A thread may still be on its way through the instructions there if an earlier Lancet was killed.
 fn wait_until_unused(pid: u32, scratch: Avma) -> Result<(), LiveError> {
     for _ in 0..MOST_TRIES {
-        let stopped = Stopped::all(pid)?;
         let is_inside =
             |thread: &StoppedThread| thread.ip().is_some_and(|ip| ip >= scratch && ip < scratch + SCRATCH_BYTES);
-        let is_used = stopped.threads().iter().any(is_inside);
-        stopped.release();
-        if !is_used {
+        if !with_all_stopped(pid, |stopped: Stopped| Ok(stopped.threads().iter().any(is_inside)))? {
             return Ok(());
         }
         std::thread::sleep(Duration::from_millis(10));

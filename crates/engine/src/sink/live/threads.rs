@@ -3,6 +3,9 @@
 //! Threads come and go, so they are listed again until no new one appears. A thread that was about to get a signal
 //! keeps it. When a [`Stopped`] is dropped everything runs on, also if Lancet fails; if Lancet is killed, the kernel does
 //! the same.
+//!
+//! A thread may not be able to stop: the kernel lets one that waits for its child of vfork do nothing else, however long
+//! that takes. All others would stand still with it, so they are let go soon, and it is tried again later.
 
 use std::fs;
 use std::io;
@@ -12,8 +15,10 @@ use std::time::{Duration, Instant};
 use lancet_isa::Avma;
 use lancet_sys::priority::Urgent;
 use lancet_sys::ptrace::{self, Status, Stop, Whereabouts};
+use lancet_sys::ticks::Ticks;
 
-use super::LiveError;
+use super::stuck::{self, Patience, Stuck};
+use super::{LiveError, sharers};
 
 const NO_SUCH_PROCESS: i32 = 3;
 const NOT_PERMITTED: i32 = 1;
@@ -48,13 +53,63 @@ impl StoppedThread {
 pub struct Stopped {
     pid: u32,
     threads: Vec<StoppedThread>,
+    _ticks: Ticks,
     _urgent: Urgent,
 }
 
+/// What came of an attempt to stop all threads, and to do something then.
+pub(super) enum Attempt<T> {
+    Done(T),
+    /// One did not stop. All run on.
+    Stuck(Stuck),
+}
+
+/// Stops all threads once and lets `work` have them. It runs in a thread of its own: when that ends, the kernel lets go
+/// even of a thread that was asked to stop and has not done so.
+pub(super) fn attempt<T: Send>(
+    pid: u32,
+    work: impl FnOnce(Stopped) -> Result<T, LiveError> + Send,
+) -> Result<Attempt<T>, LiveError> {
+    let in_control = || match Stopped::all(pid)? {
+        Attempt::Done(stopped) => work(stopped).map(Attempt::Done),
+        Attempt::Stuck(stuck) => Ok(Attempt::Stuck(stuck)),
+    };
+    let joined = std::thread::scope(|scope| {
+        let spawned = std::thread::Builder::new().spawn_scoped(scope, in_control);
+        spawned.map(std::thread::ScopedJoinHandle::join)
+    });
+    match joined {
+        Ok(Ok(result)) => result,
+        Ok(Err(panic)) => std::panic::resume_unwind(panic),
+        Err(cause) => Err(LiveError::System { pid, what: "cannot start a thread that stops it".into(), cause }),
+    }
+}
+
+/// The same, again and again for a while if a thread does not stop.
+pub(super) fn with_all_stopped<T: Send>(
+    pid: u32,
+    mut work: impl FnMut(Stopped) -> Result<T, LiveError> + Send,
+) -> Result<T, LiveError> {
+    let mut patience = Patience::default();
+    loop {
+        match attempt(pid, &mut work)? {
+            Attempt::Done(done) => return Ok(done),
+            Attempt::Stuck(stuck) => patience.wait(stuck)?,
+        }
+    }
+}
+
 impl Stopped {
-    pub fn all(pid: u32) -> Result<Stopped, LiveError> {
-        let mut stopped = Stopped { pid, threads: Vec::new(), _urgent: Urgent::new() };
+    fn all(pid: u32) -> Result<Attempt<Stopped>, LiveError> {
+        let sharers = sharers::find(pid);
+        let ticks = Ticks::new(stuck::TICK).map_err(|cause| LiveError::System {
+            pid,
+            what: "cannot set a timer for stopping it".into(),
+            cause,
+        })?;
+        let mut stopped = Stopped { pid, threads: Vec::new(), _ticks: ticks, _urgent: Urgent::new() };
         let mut seized: Vec<u32> = Vec::new();
+        let mut begun = None;
         loop {
             let new: Vec<u32> = threads_of(pid)?.into_iter().filter(|tid| !seized.contains(tid)).collect();
             if new.is_empty() {
@@ -77,8 +132,12 @@ impl Stopped {
                     Err(_) => reap(pid, &[tid]),
                 }
             }
-            for (tid, since) in asked {
-                stopped.wait(tid, since)?;
+            let begun = *begun.get_or_insert_with(Instant::now);
+            for (index, (tid, since)) in asked.iter().enumerate() {
+                if !stopped.wait(*tid, *since, begun)? {
+                    stopped.give_up(&asked[index + 1..]);
+                    return Ok(Attempt::Stuck(Stuck { pid, tid: *tid }));
+                }
             }
             // Every moment counts now: asking how many there are is cheaper than asking who.
             if count_threads(pid) == Some(stopped.threads.len()) {
@@ -88,17 +147,39 @@ impl Stopped {
         if stopped.threads.is_empty() {
             return Err(LiveError::Ended { pid });
         }
-        Ok(stopped)
+        sharers::refuse(pid, &sharers)?;
+        Ok(Attempt::Done(stopped))
     }
 
-    fn wait(&mut self, tid: u32, since: Instant) -> Result<(), LiveError> {
-        let signal = match ptrace::wait(tid).map_err(self.failed("cannot wait for a thread"))? {
-            Status::Gone => return Ok(()),
+    /// Waits for a thread that was asked to stop; `false` if it does not within the time that all may stand still.
+    fn wait(&mut self, tid: u32, since: Instant, begun: Instant) -> Result<bool, LiveError> {
+        let stuck = Stuck { pid: self.pid, tid };
+        let waited = ptrace::wait_while(tid, || stuck.may_still_stop(begun.elapsed()));
+        match waited.map_err(self.failed("cannot wait for a thread"))? {
+            None => return Ok(false),
+            Some(status) => self.take(tid, since, status),
+        }
+        Ok(true)
+    }
+
+    fn take(&mut self, tid: u32, since: Instant, status: Status) {
+        let signal = match status {
+            Status::Gone => return,
             Status::Stopped(Stop::Signal(signal)) => Some(signal),
             Status::Stopped(_) => None,
         };
         self.threads.push(StoppedThread { tid, signal, since });
-        Ok(())
+    }
+
+    /// Lets all run on that have stopped, also those that nobody has waited for yet. The kernel lets go of the others when
+    /// this thread ends, and they do not stop then.
+    fn give_up(mut self, asked: &[(u32, Instant)]) {
+        for (tid, since) in asked {
+            if let Ok(Some(status)) = ptrace::poll(*tid) {
+                self.take(*tid, *since, status);
+            }
+        }
+        self.release();
     }
 
     pub fn threads(&self) -> &[StoppedThread] {
@@ -182,7 +263,11 @@ fn count_threads(pid: u32) -> Option<usize> {
 }
 
 fn is_dead(pid: u32, tid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
-    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-    matches!(state, None | Some('Z' | 'X'))
+    matches!(state_of(pid, tid), None | Some('Z' | 'X'))
+}
+
+/// The kernel's letter for what a thread does.
+pub(super) fn state_of(pid: u32, tid: u32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
+    stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())
 }

@@ -18,7 +18,7 @@ use lancet_isa::Avma;
 use lancet_sys::ptrace::{self, Registers, Status, Stop};
 
 use super::call::Call;
-use super::threads::{Stopped, StoppedThread, reap, seized, threads_of};
+use super::threads::{Stopped, StoppedThread, reap, seized, threads_of, with_all_stopped};
 use super::{LiveError, Target, room};
 
 /// An instruction that is a trap, and its copy elsewhere, which goes on behind it.
@@ -108,12 +108,9 @@ impl Target {
     /// Takes the handler away, once no thread can need it: there are no traps any more.
     pub fn unguard_traps(&mut self) -> Result<(), LiveError> {
         for _ in 0..MOST_TRIES {
-            let stopped = Stopped::all(self.pid)?;
             let waits =
                 |thread: &StoppedThread| thread.signal() == Some(TRAP_SIGNAL) || is_pending(self.pid, thread.tid);
-            let is_waited_for = stopped.threads().iter().any(waits);
-            stopped.release();
-            if !is_waited_for {
+            if !with_all_stopped(self.pid, |stopped: Stopped| Ok(stopped.threads().iter().any(waits)))? {
                 // The default action is what a structure of zeros says, and the table ends in one.
                 let Some((at, _)) = self.placed("trap handler") else { return Ok(()) };
                 let zeros = self.reserve(at, SIGNAL_SET_BYTES * 4, 0)?.code;
@@ -257,6 +254,18 @@ impl Watch<'_> {
         }
     }
 
+    /// Lets a stopped thread go. A trap that is under way is answered by the process's own handler.
+    fn let_go(&mut self, tid: u32, stop: Stop) -> std::io::Result<()> {
+        let signal = match stop {
+            Stop::Signal(signal) => Some(signal),
+            _ => None,
+        };
+        if stop == Stop::NewThread {
+            self.add_made_by(tid);
+        }
+        ptrace::detach(tid, signal)
+    }
+
     /// Which trap a thread has run into.
     fn point_of(&self, tid: u32) -> Option<(usize, Registers)> {
         let registers = ptrace::registers(tid).ok()?;
@@ -296,22 +305,36 @@ fn ended(error: std::io::Error) -> Result<(), std::io::Error> {
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
-        let mut killed = Vec::new();
-        while let Some(tid) = self.threads.pop() {
-            // Traps that are under way are answered by the process's own handler.
-            let let_go = match ptrace::interrupt(tid).and_then(|()| ptrace::wait(tid)) {
-                Ok(Status::Stopped(Stop::Signal(signal))) => ptrace::detach(tid, Some(signal)),
-                Ok(Status::Stopped(stop)) => {
-                    if stop == Stop::NewThread {
-                        self.add_made_by(tid);
-                    }
-                    ptrace::detach(tid, None)
+        // One that waits for its child does not stop for as long as that takes. Others must not wait for it, so each is let
+        // go as soon as it has stopped.
+        let (mut asked, mut killed) = (Vec::new(), Vec::new());
+        loop {
+            for tid in std::mem::take(&mut self.threads) {
+                match ptrace::interrupt(tid) {
+                    Ok(()) => asked.push(tid),
+                    Err(_) => killed.push(tid),
                 }
-                Ok(Status::Gone) => Ok(()),
-                Err(error) => Err(error),
-            };
-            if let_go.is_err() {
-                killed.push(tid);
+            }
+            if asked.is_empty() {
+                break;
+            }
+            let before = asked.len();
+            asked.retain(|tid| match ptrace::poll(*tid) {
+                Ok(None) => true,
+                Ok(Some(Status::Gone)) => false,
+                Ok(Some(Status::Stopped(stop))) => {
+                    if self.let_go(*tid, stop).is_err() {
+                        killed.push(*tid);
+                    }
+                    false
+                }
+                Err(_) => {
+                    killed.push(*tid);
+                    false
+                }
+            });
+            if asked.len() == before {
+                std::thread::sleep(NAP);
             }
         }
         reap(self.pid, &killed);
