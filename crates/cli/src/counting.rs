@@ -1,13 +1,14 @@
 //! How counts are shown: the options that `report` and `count` share.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
+use std::path::PathBuf;
 
 use lancet::report::counts::summary::Summary;
 use lancet::report::counts::{callgrind, fdata, html, json, lcov};
 use lancet::report::text::Text;
 use lancet::tools::count::Counted;
+
+use crate::beside;
 
 #[derive(clap::Args)]
 pub struct ReportArgs {
@@ -77,7 +78,7 @@ impl ReportArgs {
             None => Ok(render(out, text)?),
             Some(path) => {
                 // Whatever the terminal can show, the file is for later.
-                let written = to_file(path, |out| render(out, &Text::default()));
+                let written = beside::write(path, |out| render(out, &Text::default()));
                 Ok(written.map_err(|cause| lancet::Error::File { path: path.display().to_string(), cause })?)
             }
         }
@@ -93,10 +94,4 @@ impl ReportArgs {
             Format::Html => html::write(objects, self.top, out),
         }
     }
-}
-
-fn to_file(path: &Path, render: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let mut out = BufWriter::new(File::create(path)?);
-    render(&mut out)?;
-    out.flush()
 }

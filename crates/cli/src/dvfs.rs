@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use lancet::dvfs::{self, Profiled, Study, Thresholds};
 
+use crate::beside;
 use crate::output::Output;
 
 /// Slow the clock down where a Blackfin program waits for memory, and say what that saves
@@ -93,5 +94,5 @@ fn write_sweep(sweep: &[Study], out: &mut impl Write) -> std::io::Result<()> {
 fn write(folder: &Path, name: &str, svg: &str) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let path = folder.join(name);
-    std::fs::write(&path, svg).with_context(|| path.display().to_string())
+    beside::write(&path, |file| file.write_all(svg.as_bytes())).with_context(|| path.display().to_string())
 }

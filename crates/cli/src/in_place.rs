@@ -8,6 +8,7 @@ use lancet::Image;
 use lancet::dsp::{self, Tool};
 use lancet::layout::inplace::Tactics;
 
+use crate::beside;
 use crate::output::Output;
 use crate::rewrite::Tool as Wanted;
 
@@ -62,11 +63,12 @@ pub fn run(
         TacticsArg::Traps => Tactics::TrapsOnly,
     };
     let (program, notes) = dsp::rewrite(file, &tool, tactics)?;
-    std::fs::write(out, program).with_context(|| out.display().to_string())?;
+    beside::write(out, |file| file.write_all(&program)).with_context(|| out.display().to_string())?;
     let mut path = out.as_os_str().to_owned();
     path.push(".notes");
     let path = PathBuf::from(path);
-    std::fs::write(&path, serde_json::to_vec(&notes)?).with_context(|| path.display().to_string())?;
+    let text = serde_json::to_vec(&notes)?;
+    beside::write(&path, |file| file.write_all(&text)).with_context(|| path.display().to_string())?;
     notes.write_text(explain, &mut output.out)?;
     Ok(writeln!(output.out, "{:>8} say what is where in its memory", path.display())?)
 }

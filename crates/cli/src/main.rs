@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod annotate;
+mod beside;
 mod cfg;
 mod child;
 mod count;
