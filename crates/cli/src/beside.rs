@@ -19,7 +19,10 @@ pub fn write(path: &Path, render: impl FnOnce(&mut dyn Write) -> io::Result<()>)
     let mode = known.map_or(NEW_FILE, |known| known.permissions().mode());
     let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut new = tempfile::Builder::new();
-    let beside = new.prefix(".").suffix(".part").permissions(Permissions::from_mode(mode)).tempfile_in(folder)?;
+    new.prefix(".").suffix(".part").permissions(Permissions::from_mode(mode));
+    // What is wrong with the folder is said of the folder, not of a file in it that nobody asked for.
+    fs::metadata(folder)?;
+    let beside = new.tempfile_in(folder)?;
     render_to(beside.as_file(), render)?;
     beside.persist(&place).map_err(|error| error.error)?;
     Ok(())
