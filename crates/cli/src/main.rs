@@ -95,7 +95,7 @@ enum Command {
 static ALLOCATOR: Allocator = Allocator;
 
 fn main() -> ExitCode {
-    allocator::give_back_soon();
+    allocator::give_back_soon(0);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),

@@ -7,6 +7,7 @@ use clap::CommandFactory;
 use clap::error::ErrorKind;
 use lancet::program::Func;
 use lancet::{Object, Opened, Subject, lookup};
+use lancet_sys::allocator;
 
 use crate::Cli;
 use crate::progress::Progress;
@@ -60,6 +61,7 @@ impl SubjectArgs {
         for skipped in opened.skipped() {
             eprintln!("lancet: left out: {skipped}");
         }
+        allocator::give_back_soon(opened.code_len());
         let progress = Progress::new(opened.names().len());
         let mut done = 0;
         let subject = opened.analyse(|name| {

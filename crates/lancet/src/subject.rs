@@ -45,6 +45,11 @@ impl Opened {
         self.images.iter().map(|(image, _)| image.name())
     }
 
+    /// How many bytes of code the objects have.
+    pub fn code_len(&self) -> u64 {
+        self.images.iter().flat_map(|(image, _)| image.code_ranges()).map(|range| range.len).sum()
+    }
+
     /// What is mapped executable and could not be read, each with the reason.
     pub fn skipped(&self) -> &[String] {
         &self.skipped

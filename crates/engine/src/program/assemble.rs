@@ -53,6 +53,23 @@ struct Workspace {
     boundary: Vec<RegSet>,
 }
 
+/// Leaves out the blocks that cannot run, and gives the others new numbers.
+fn keep_reached(blocks: &mut Vec<RegionBlock>, returning: &mut Vec<bool>, reached: &[bool]) {
+    if reached.iter().all(|reached| *reached) {
+        return;
+    }
+    let mut numbers = 0..;
+    let number = |reached: &bool| if *reached { numbers.next().unwrap_or(NO_BLOCK) } else { NO_BLOCK };
+    let renumbered: Vec<u32> = reached.iter().map(number).collect();
+    let mut is_reached = reached.iter();
+    blocks.retain(|_| is_reached.next() == Some(&true));
+    let mut is_reached = reached.iter();
+    returning.retain(|_| is_reached.next() == Some(&true));
+    for block in blocks {
+        block.to = renumbered.get(block.to as usize).copied().unwrap_or(NO_BLOCK);
+    }
+}
+
 struct Builder<'a> {
     around: &'a Around<'a>,
     /// Of the blocks, in order.
@@ -68,35 +85,26 @@ impl Builder<'_> {
     fn build(around: &Around<'_>, mut region: Region, space: &mut Workspace) -> Func {
         let entry = region.start();
         region.parts[0].end = region.code_end().max(entry + 1);
-        // With each block: does the call that it ends in return?
-        let known = region.reached.iter().zip(&region.returning);
-        let mut numbers = 0..;
-        let number = |reached: &bool| if *reached { numbers.next().unwrap_or(NO_BLOCK) } else { NO_BLOCK };
-        let renumbered: Vec<u32> = region.reached.iter().map(number).collect();
-        let runs = region.cfg.blocks.drain(..).zip(known).filter(|(_, (reached, _))| **reached);
-        let with_number = |block: RegionBlock| RegionBlock {
-            to: renumbered.get(block.to as usize).copied().unwrap_or(NO_BLOCK),
-            ..block
-        };
-        let blocks: Vec<(RegionBlock, bool)> =
-            runs.map(|(block, (_, returning))| (with_number(block), *returning)).collect();
+        let mut blocks = std::mem::take(&mut region.cfg.blocks);
+        let mut returning = std::mem::take(&mut region.returning);
+        keep_reached(&mut blocks, &mut returning, &region.reached);
         region.cfg.tables.retain(|table| {
-            let next = blocks.partition_point(|(block, _)| block.start <= table.jump);
-            next > 0 && blocks[next - 1].0.end_address() > table.jump
+            let next = blocks.partition_point(|block| block.start <= table.jump);
+            next > 0 && blocks[next - 1].end_address() > table.jump
         });
-        let starts = blocks.iter().map(|(block, _)| block.start).collect();
-        let calls = blocks.iter().filter(|(block, _)| matches!(block.end, End::Call(_))).count();
+        let starts = blocks.iter().map(|block| block.start).collect();
+        let calls = blocks.iter().filter(|block| matches!(block.end, End::Call(_))).count();
         let mut builder = Builder {
             around,
             starts,
-            ends: blocks.iter().map(|(block, _)| block.end_address()).collect(),
+            ends: blocks.iter().map(RegionBlock::end_address).collect(),
             edges: Vec::with_capacity(blocks.len() * 3 / 2),
             exits: Vec::new(),
             calls: Vec::with_capacity(calls),
             problems: Vec::new(),
         };
         let mut numbered = Vec::with_capacity(blocks.len());
-        for (i, (block, returning)) in blocks.iter().enumerate() {
+        for (i, (block, returning)) in blocks.iter().zip(&returning).enumerate() {
             let first_edge = builder.edges.len() as u32;
             numbered.push(Block { start: block.start, len: block.len, insns: block.insns, first_edge });
             builder.end_block(BlockId(i as u32), block, *returning, &region.cfg);
@@ -110,7 +118,7 @@ impl Builder<'_> {
             entry,
             found_by: region.found_by,
             parts: region.parts.into(),
-            changes: blocks.iter().fold(RegSet::EMPTY, |set, (block, _)| set | block.effects.writes),
+            changes: blocks.iter().fold(RegSet::EMPTY, |set, block| set | block.effects.writes),
             blocks: numbered.into(),
             edges: builder.edges.into(),
             exits: builder.exits.into(),
@@ -229,7 +237,7 @@ impl Builder<'_> {
 
     fn solve(
         &self,
-        blocks: &[(RegionBlock, bool)],
+        blocks: &[RegionBlock],
         entries: &[BlockId],
         thrown: &[(u32, u32)],
         space: &mut Workspace,
@@ -247,7 +255,7 @@ impl Builder<'_> {
         space.dfs.compute(space.graph.forward(), &roots);
         space.loops.compute(&space.graph, &space.dfs);
         space.effects.clear();
-        space.effects.extend(blocks.iter().map(|(block, _)| block.effects));
+        space.effects.extend(blocks.iter().map(|block| block.effects));
         space.boundary.clear();
         space.boundary.resize(blocks.len(), RegSet::EMPTY);
         let callee = call_effects(isa);

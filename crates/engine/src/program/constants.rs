@@ -8,7 +8,8 @@ use lancet_isa::{Insn, Reg};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::expr::{Substituted, substitute, visit};
-use super::jump_tables::{MAX_WALKS, Via, View, overwritten_by_calls};
+use super::jump_tables::{MAX_WALKS, View, overwritten_by_calls};
+use super::ways::Via;
 
 /// Registers that were found to hold no constant before a search looks for no more: the address of a table is found
 /// at the first place where it is wanted, or soon after.
@@ -63,8 +64,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn find(view: &View<'_>, reg: Reg, block: usize, upto: usize, visited: &mut Vec<usize>) -> Option<u64> {
-        let seen = vec![0; view.blocks.len().div_ceil(64)];
-        let mut search = Search { view, seen, seen_with: FxHashSet::default(), walks: 0, value: None };
+        let mut search = Search { view, seen: Vec::new(), seen_with: FxHashSet::default(), walks: 0, value: None };
         search.walk(reg, block, upto, visited)?;
         search.value
     }
@@ -88,10 +88,11 @@ impl Search<'_> {
                 }
                 None => {
                     // A register that is counted up around a loop has a new expression every time.
-                    if self.view.preds.of(block).is_empty() || self.walks >= MAX_WALKS {
+                    let before = self.view.before(block);
+                    if before.is_empty() || self.walks >= MAX_WALKS {
                         return None;
                     }
-                    for &(pred, via) in self.view.preds.of(block) {
+                    for &(pred, via) in before.iter() {
                         let lost = via == Via::AfterCall && overwritten_by_calls(self.view.isa.facts()).contains(reg);
                         if lost {
                             return None;
@@ -110,6 +111,9 @@ impl Search<'_> {
     fn is_new(&mut self, block: usize, expr: &Expr, wanted: Reg) -> bool {
         if *expr == Expr::Reg(wanted) {
             let bit = 1 << (block % 64);
+            if self.seen.len() <= block / 64 {
+                self.seen.resize(block / 64 + 1, 0);
+            }
             let word = &mut self.seen[block / 64];
             let is_new = *word & bit == 0;
             *word |= bit;

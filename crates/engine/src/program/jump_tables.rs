@@ -14,7 +14,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::mem;
-use std::ops::Range;
 use std::rc::Rc;
 
 use lancet_isa::value::{Expr, Place, Values};
@@ -24,7 +23,7 @@ use rustc_hash::FxHashMap;
 use super::bounds::{Condition, Needs, Span, Term, bounded, masked};
 use super::constants::Constants;
 use super::expr::{Linear, Substituted, any_part, extend, simplify, substitute, upper_bound};
-use super::jumps::Predecessors;
+use super::ways::{Blocks, Via, Ways};
 use crate::image::Image;
 
 /// Blocks walked for one jump before it is given up. Real switches need a few; a pointer that is no table's could be
@@ -42,16 +41,13 @@ pub(super) const MAX_ENTRIES: u64 = 1 << 16;
 /// No structure with a label in it is larger.
 const MAX_STRIDE: u64 = 128;
 
-/// The blocks that an indirect jump is looked at in. Indices are the caller's.
+/// The blocks that an indirect jump is looked at in.
 pub(super) struct View<'a> {
     pub(super) isa: &'static dyn Isa,
     pub(super) image: &'a Image,
     pub(super) insns: &'a [Insn],
-    /// Where the instructions of each block stand.
-    pub(super) blocks: &'a [Range<usize>],
-    /// The offset at which each block starts, which tells it from others when indices have changed; sorted.
-    pub(super) leaders: &'a [u32],
-    pub(super) preds: &'a Predecessors,
+    pub(super) blocks: &'a dyn Blocks,
+    pub(super) ways: &'a Ways,
     /// Addresses in data where something else begins, sorted: a table does not go on past one.
     pub(super) stops: &'a [Svma],
     /// The first of more such addresses behind one; they are dear to find.
@@ -76,12 +72,22 @@ impl Computed {
 impl<'a> View<'a> {
     /// The instructions of a block, in order.
     pub(super) fn block(&self, block: usize) -> &'a [Insn] {
-        &self.insns[self.blocks[block].clone()]
+        &self.insns[self.ways.insns(block)]
+    }
+
+    /// The block that starts at an offset.
+    pub(super) fn block_at(&self, leader: u32) -> usize {
+        self.ways.number(leader, self.blocks)
+    }
+
+    /// The blocks before one, and how control comes from there.
+    pub(super) fn before(&self, block: usize) -> Rc<[(u32, Via)]> {
+        self.ways.before(block, self.blocks)
     }
 
     /// What an instruction of a block computes, simplified.
     pub(super) fn values(&self, block: usize, i: usize) -> Rc<Values> {
-        let place = self.blocks[block].start + i;
+        let place = self.ways.insns(block).start + i;
         let compute = || {
             let insn = &self.insns[place];
             let mut values = code(self, insn).map_or_else(Values::default, |code| self.isa.values(code, insn.at));
@@ -95,15 +101,6 @@ impl<'a> View<'a> {
         };
         Rc::clone(self.computed.0.borrow_mut().entry(place).or_insert_with(compute))
     }
-}
-
-/// How control came from a predecessor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Via {
-    Taken,
-    NotTaken,
-    AfterCall,
-    Other,
 }
 
 /// A table that a jump reads its target from.
@@ -291,11 +288,11 @@ impl Search<'_> {
     /// Follows `state`, which holds before instruction `upto` of `block`, backwards along all paths.
     fn walk(&mut self, mut block: usize, mut upto: usize, mut state: State) {
         while !self.open && self.walk_block(block, upto, &mut state) {
-            let preds = self.view.preds.of(block);
+            let preds = self.view.before(block);
             if self.is_spent() || state.index_depth >= MAX_INDEX_DEPTH || preds.is_empty() {
                 return self.give_up(&state);
             }
-            let [(pred, via)] = *preds else { return self.fork(block, state) };
+            let [(pred, via)] = preds[..] else { return self.fork(block, state) };
             // A loop has a block with several ways into it, which is where it is noticed that nothing is new.
             match self.enter(pred as usize, via, &mut state) {
                 Some(before) => (block, upto) = (pred as usize, before),
@@ -362,7 +359,7 @@ impl Search<'_> {
         let state = Rc::new(state);
         self.seen.push((block, Rc::clone(&state)));
         self.path.push((block, Rc::clone(&state)));
-        for &(pred, via) in self.view.preds.of(block) {
+        for &(pred, via) in self.view.before(block).iter() {
             // A block may have thousands of ways into it.
             if self.is_spent() {
                 self.give_up(&state);

@@ -7,7 +7,8 @@
 use lancet_isa::Svma;
 use rustc_hash::FxHashMap;
 
-use super::jump_tables::{self, IsTarget, JumpTable, Origins, Resolution, Via, View};
+use super::jump_tables::{self, IsTarget, JumpTable, Origins, Resolution, View};
+use super::ways::Via;
 
 #[derive(Default)]
 pub(super) struct Jumps {
@@ -16,7 +17,7 @@ pub(super) struct Jumps {
     pub(super) labels: Vec<(Svma, Svma)>,
     /// Those that go through a pointer.
     pointers: Vec<Svma>,
-    /// By the leader of the jump's block: where streams of instructions overlap, two blocks may end in the same jump.
+    /// By the leader of the jump's block.
     followed: FxHashMap<u32, Followed>,
 }
 
@@ -32,7 +33,8 @@ struct Followed {
 struct Seen {
     leader: u32,
     insns: usize,
-    preds: usize,
+    /// How many blocks are before it; `None`: nobody asked.
+    preds: Option<usize>,
 }
 
 impl Followed {
@@ -40,10 +42,11 @@ impl Followed {
         let (origins, blocks) = jump_tables::follow(view, block);
         let mut followed = Followed { origins, seen: Vec::with_capacity(blocks.len()), preds: Vec::new() };
         for block in blocks {
-            let preds = view.preds.of(block);
-            let insns = view.block(block).len();
-            followed.seen.push(Seen { leader: view.leaders[block], insns, preds: preds.len() });
-            followed.preds.extend(preds.iter().map(|(pred, via)| (view.leaders[*pred as usize], *via)));
+            let known = view.ways.known_before(block);
+            let preds = known.as_deref().unwrap_or_default();
+            let (leader, insns) = (view.ways.leader(block), view.block(block).len());
+            followed.seen.push(Seen { leader, insns, preds: known.is_some().then_some(preds.len()) });
+            followed.preds.extend(preds.iter().map(|(pred, via)| (view.ways.leader(*pred as usize), *via)));
         }
         followed
     }
@@ -52,11 +55,15 @@ impl Followed {
     fn holds(&self, view: &View<'_>) -> bool {
         let mut known = &self.preds[..];
         self.seen.iter().all(|seen| {
-            let Ok(block) = view.leaders.binary_search(&seen.leader) else { return false };
-            let (before, rest) = known.split_at(seen.preds);
+            let block = view.block_at(seen.leader);
+            if view.block(block).len() != seen.insns {
+                return false;
+            }
+            let Some(count) = seen.preds else { return true };
+            let (before, rest) = known.split_at(count);
             known = rest;
-            let preds = view.preds.of(block).iter().map(|(pred, via)| (view.leaders[*pred as usize], *via));
-            view.block(block).len() == seen.insns && preds.eq(before.iter().copied())
+            let preds = view.before(block);
+            preds.iter().map(|(pred, via)| (view.ways.leader(*pred as usize), *via)).eq(before.iter().copied())
         })
     }
 }
@@ -101,7 +108,7 @@ impl Jumps {
         if self.is_pointer(jump) || self.is_resolved(jump) {
             return;
         }
-        let leader = view.leaders[block];
+        let leader = view.ways.leader(block);
         if self.followed.get(&leader).is_none_or(|followed| to_follow && !followed.holds(view)) {
             self.followed.insert(leader, Followed::new(view, block));
         }
@@ -113,47 +120,5 @@ impl Jumps {
             Resolution::Pointer | Resolution::PointerArray => self.pointers.push(jump),
             Resolution::Unknown => {}
         }
-    }
-}
-
-/// The ways into each block, in the order in which they were added.
-#[derive(Default)]
-pub(super) struct Predecessors {
-    added: Vec<(u32, u32, Via)>,
-    /// Once sorted: where the ways into each block start, and one more.
-    starts: Vec<u32>,
-    sorted: Vec<(u32, Via)>,
-}
-
-impl Predecessors {
-    pub(super) fn clear(&mut self) {
-        self.added.clear();
-    }
-
-    pub(super) fn add(&mut self, to: usize, from: usize, via: Via) {
-        self.added.push((to as u32, from as u32, via));
-    }
-
-    /// Makes [`Predecessors::of`] answer.
-    pub(super) fn sort(&mut self, blocks: usize) {
-        self.starts.clear();
-        self.starts.resize(blocks + 1, 0);
-        self.added.iter().for_each(|(to, ..)| self.starts[*to as usize] += 1);
-        let mut sum = 0;
-        for start in &mut self.starts {
-            sum += *start;
-            *start = sum;
-        }
-        self.sorted.clear();
-        self.sorted.resize(self.added.len(), (0, Via::Other));
-        for (to, from, via) in self.added.iter().rev() {
-            let place = &mut self.starts[*to as usize];
-            *place -= 1;
-            self.sorted[*place as usize] = (*from, *via);
-        }
-    }
-
-    pub(super) fn of(&self, block: usize) -> &[(u32, Via)] {
-        &self.sorted[self.starts[block] as usize..self.starts[block + 1] as usize]
     }
 }

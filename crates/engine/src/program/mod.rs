@@ -36,6 +36,7 @@ mod region;
 mod relied;
 pub mod rounds;
 mod seeds;
+mod ways;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

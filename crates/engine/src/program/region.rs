@@ -6,8 +6,7 @@
 //!
 //! Decoding follows control flow from the entries, never a linear sweep. Whether a call returns is not known
 //! yet, so flow goes on behind every call; [`RegionCfg::reach`] leaves out later what stands behind calls that do not.
-//! Streams of instructions may overlap (`lock` prefixes that are jumped over): blocks are followed from their
-//! leader, so each stream has its own.
+//! Streams of instructions may overlap (`lock` prefixes that are jumped over): where they come together, a block starts.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ops::{ControlFlow, Range};
@@ -17,8 +16,9 @@ use lancet_isa::{Effects, Flow, Insn, Isa, Svma, Target};
 use super::blocks::{End, NO_BLOCK, RegionBlock, RegionCfg, note_mentions};
 use super::exits::Exits;
 use super::func::Part;
-use super::jump_tables::{Bound, Computed, MAX_ENTRIES, Via, View, first_behind};
-use super::jumps::{Jumps, Predecessors};
+use super::jump_tables::{Bound, Computed, MAX_ENTRIES, View, first_behind};
+use super::jumps::Jumps;
+use super::ways::{Blocks, Via, Ways};
 use crate::image::{Image, LandingPad};
 
 #[derive(Clone, Debug)]
@@ -39,26 +39,42 @@ pub(super) struct Scratch {
     runs: Vec<Run>,
     /// The run of each instruction.
     run_of: Vec<u32>,
-    has_indirect_jump: bool,
     /// Index + 1 into `insns` of the instruction that starts at this offset.
     at_offset: Vec<u32>,
     leaders: Vec<u32>,
-    /// For each offset: is it a leader? One more than its place among the leaders, once they are [sorted](Builder::find_blocks).
+    /// For each offset: [`NO_LEADER`], [`LEADER`], or in the end one more than that and the number of the block.
     leader_at: Vec<u32>,
+    /// For each offset: index + 1 into `sources` of the last instruction found that leads there.
+    source_at: Vec<u32>,
+    sources: Vec<Source>,
     work: Vec<u32>,
     /// Calls behind which nothing was decoded, because of what they are given.
     last_calls: Vec<usize>,
     hardware_loops: Vec<(Svma, Svma)>,
-    /// The blocks as they were when they were [found](Builder::find_blocks): where each stands in `insns`.
-    blocks: Vec<Range<usize>>,
-    blocks_are_current: bool,
-    /// The ways into them, and those of them that end in an indirect jump.
-    preds: Predecessors,
+    /// The indirect jumps.
     jumps: Vec<usize>,
+    /// What was found of blocks when jumps were last followed.
+    ways: Ways,
+    /// Where the tables that were known then lead: the offset, and the jump. Sorted.
+    from_tables: Vec<(u32, usize)>,
+    /// All calls by address, if somebody asked.
+    calls: OnceCell<Vec<(Svma, usize)>>,
     followed: FollowedCode,
     computed: Computed,
     /// See [`RegionCfg::mentions`].
     mentions: Vec<(Svma, Svma)>,
+}
+
+const NO_LEADER: u32 = 0;
+const LEADER: u32 = 1;
+
+/// An instruction that leads to an offset: it jumps there, or runs into code that was decoded before.
+#[derive(Clone, Copy)]
+struct Source {
+    insn: u32,
+    via: Via,
+    /// Index + 1 of the one that was found before.
+    before: u32,
 }
 
 /// The code through which indirect jumps were followed backwards. As long as there is no other way into it, and no other
@@ -94,13 +110,12 @@ impl FollowedCode {
 }
 
 /// Instructions that were decoded one behind the other.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Run {
-    /// In `insns`, and as an offset.
-    end: usize,
-    end_offset: u32,
-    /// Control goes on at the end, in what was decoded before.
-    rejoins: bool,
+    /// Of its first instruction.
+    offset: u32,
+    /// In `insns`.
+    insns: Range<usize>,
 }
 
 pub(super) struct Surroundings<'a> {
@@ -151,10 +166,6 @@ pub(super) fn analyse(around: &Surroundings<'_>, spec: &RegionSpec<'_>, scratch:
     cfg
 }
 
-fn is_indirect_jump(insn: &Insn) -> bool {
-    matches!(insn.flow, Flow::Jump(Target::Computed))
-}
-
 /// So many entries are read of every table before more of one whose size is not known: the code that they lead to mentions
 /// most of what stands behind it. A compiler makes no smaller tables.
 const SURE_ENTRIES: u64 = 4;
@@ -173,9 +184,29 @@ impl Scratch {
     fn begin(&mut self, len: usize) {
         if self.at_offset.len() < len {
             self.at_offset.resize(len, 0);
-            self.leader_at.resize(len, 0);
+            self.leader_at.resize(len, NO_LEADER);
+            self.source_at.resize(len, 0);
             self.followed.at_offset.resize(len, false);
         }
+    }
+}
+
+impl Scratch {
+    fn lead(&mut self, offset: u32) {
+        self.followed.enter(offset);
+        let leader = &mut self.leader_at[offset as usize];
+        if *leader == NO_LEADER {
+            *leader = LEADER;
+            self.leaders.push(offset);
+            self.work.push(offset);
+        }
+    }
+
+    /// Notes which instruction leads to a leader.
+    fn add_source(&mut self, offset: u32, insn: usize, via: Via) {
+        let last = &mut self.source_at[offset as usize];
+        self.sources.push(Source { insn: insn as u32, via, before: *last });
+        *last = self.sources.len() as u32;
     }
 }
 
@@ -221,7 +252,7 @@ struct Builder<'a, 's> {
     /// The tables whose size nothing tells, as far as they were read.
     read: Vec<Range<Svma>>,
     /// Which instructions may throw to which landing pads.
-    pads: OnceCell<Vec<LandingPad>>,
+    pads: OnceCell<Vec<(u32, LandingPad)>>,
     scratch: &'s mut Scratch,
 }
 
@@ -235,7 +266,7 @@ impl<'a> Builder<'a, '_> {
         let mut look = Look { again: true, entries: SURE_ENTRIES };
         loop {
             self.decode_all();
-            if !self.scratch.has_indirect_jump {
+            if self.scratch.jumps.is_empty() {
                 return jumps;
             }
             look = match self.resolve_indirect(&mut jumps, look) {
@@ -286,14 +317,15 @@ impl<'a> Builder<'a, '_> {
         self.read.clear();
         self.scratch.runs.clear();
         self.scratch.run_of.clear();
-        self.scratch.has_indirect_jump = false;
         for leader in self.scratch.leaders.drain(..) {
-            self.scratch.leader_at[leader as usize] = 0;
+            self.scratch.leader_at[leader as usize] = NO_LEADER;
+            self.scratch.source_at[leader as usize] = 0;
         }
+        self.scratch.sources.clear();
+        self.scratch.jumps.clear();
         self.scratch.work.clear();
         self.scratch.last_calls.clear();
         self.scratch.hardware_loops.clear();
-        self.scratch.blocks_are_current = false;
         self.scratch.followed.clear();
     }
 
@@ -315,14 +347,15 @@ impl<'a> Builder<'a, '_> {
     }
 
     fn add_leader(&mut self, at: Svma) {
-        let Some(offset) = self.offset(at) else { return };
-        let scratch = &mut *self.scratch;
-        scratch.followed.enter(offset);
-        if scratch.leader_at[offset as usize] == 0 {
-            scratch.leader_at[offset as usize] = 1;
-            scratch.leaders.push(offset);
-            scratch.work.push(offset);
-            scratch.blocks_are_current = false;
+        if let Some(offset) = self.offset(at) {
+            self.scratch.lead(offset);
+        }
+    }
+
+    fn add_way(&mut self, at: Svma, insn: usize, via: Via) {
+        if let Some(offset) = self.offset(at) {
+            self.scratch.lead(offset);
+            self.scratch.add_source(offset, insn, via);
         }
     }
 
@@ -353,7 +386,7 @@ impl<'a> Builder<'a, '_> {
             for call in std::mem::take(&mut self.scratch.last_calls) {
                 match self.is_last_call(call) {
                     true => self.scratch.last_calls.push(call),
-                    false => self.add_leader(self.scratch.insns[call].end()),
+                    false => self.add_way(self.scratch.insns[call].end(), call, Via::AfterCall),
                 }
             }
             if self.scratch.work.is_empty() {
@@ -368,28 +401,30 @@ impl<'a> Builder<'a, '_> {
         let at = self.address(from);
         let isa = self.isa;
         let first = self.scratch.insns.len();
-        let mut rejoins = false;
         // What fails to decode is found again, as a gap behind the last instruction, when blocks are built.
         let _ = isa.decode(&code[(from - base) as usize..], at, &mut |insn| {
             let scratch = &mut *self.scratch;
             let offset = base + (insn.at - start) as u32;
             let slot = &mut scratch.at_offset[offset as usize];
             if *slot != 0 {
-                scratch.followed.enter(offset);
-                rejoins = true;
+                scratch.lead(offset);
+                let last = scratch.insns.len() - 1;
+                scratch.add_source(offset, last, via_behind(scratch.insns[last].flow));
                 return ControlFlow::Break(());
             }
+            let this = scratch.insns.len();
             scratch.insns.push(*insn);
-            *slot = scratch.insns.len() as u32;
+            *slot = this as u32 + 1;
             match insn.flow {
                 Flow::Next | Flow::System => return ControlFlow::Continue(()),
-                Flow::Jump(Target::Direct(to)) | Flow::Branch(to) => self.add_leader(to),
+                Flow::Jump(Target::Direct(to)) => self.add_way(to, this, Via::Other),
+                Flow::Branch(to) => self.add_way(to, this, Via::Taken),
                 Flow::LoopSetup { first, last } => {
                     scratch.hardware_loops.push((first, last));
                     self.add_leader(first);
                 }
                 Flow::Jump(Target::Computed) => {
-                    scratch.has_indirect_jump = true;
+                    scratch.jumps.push(this);
                     scratch.followed.is_stale = true;
                 }
                 Flow::Call(_) => scratch.followed.is_stale |= scratch.followed.has_pad,
@@ -405,11 +440,11 @@ impl<'a> Builder<'a, '_> {
             self.add_leader(insn.end());
             ControlFlow::Continue(())
         });
-        if let Some(last) = self.scratch.insns[first..].last() {
-            let end_offset = base + (last.end() - start) as u32;
-            let (number, end) = (self.scratch.runs.len() as u32, self.scratch.insns.len());
-            self.scratch.run_of.resize(end, number);
-            self.scratch.runs.push(Run { end, end_offset, rejoins });
+        let scratch = &mut *self.scratch;
+        if scratch.insns.len() > first {
+            let (number, end) = (scratch.runs.len() as u32, scratch.insns.len());
+            scratch.run_of.resize(end, number);
+            scratch.runs.push(Run { offset: from, insns: first..end });
         }
     }
 
@@ -429,7 +464,8 @@ impl<'a> Builder<'a, '_> {
         if !self.around.exits.may_be(&insns[call]) {
             return false;
         }
-        let is_leader = |i: usize| self.offset(insns[i].at).is_none_or(|at| self.scratch.leader_at[at as usize] != 0);
+        let is_leader =
+            |i: usize| self.offset(insns[i].at).is_none_or(|at| self.scratch.leader_at[at as usize] != NO_LEADER);
         let runs_on = |i: usize| !insns[i - 1].flow.ends_block() && insns[i - 1].end() == insns[i].at;
         let mut first = call;
         while first > 0 && !is_leader(first) && runs_on(first) {
@@ -438,41 +474,28 @@ impl<'a> Builder<'a, '_> {
         self.around.exits.ends(self.around.image, &insns[first..=call])
     }
 
-    /// Sorts the leaders, and finds the instructions of the block at each.
-    fn find_blocks(&mut self) {
-        self.scratch.leaders.sort_unstable();
-        for (leader, number) in self.scratch.leaders.iter().zip(1..) {
-            self.scratch.leader_at[*leader as usize] = number;
+    /// Forgets what was found of blocks before there were others. `jumps`: the tables that are known now.
+    fn renew_ways(&mut self, jumps: &Jumps) {
+        let mut from_tables = std::mem::take(&mut self.scratch.from_tables);
+        from_tables.clear();
+        let index = |at: Svma| self.index_at(self.offset(at)?);
+        for table in &jumps.tables {
+            let Some(jump) = index(table.jump) else { continue };
+            from_tables.extend(table.targets.iter().filter_map(|to| Some((self.offset(*to)?, jump))));
         }
-        self.scratch.blocks.clear();
-        for i in 0..self.scratch.leaders.len() {
-            let insns = self.block_insns(i);
-            self.scratch.blocks.push(insns);
-        }
-        self.scratch.blocks_are_current = true;
-    }
-
-    /// Finds the blocks, the ways between them, and the indirect jumps.
-    fn find_ways(&mut self, jumps: &Jumps) {
-        self.find_blocks();
-        let mut preds = std::mem::take(&mut self.scratch.preds);
-        preds.clear();
-        self.flow_on(jumps, &mut preds);
-        self.throw_to_landing_pads(&mut preds);
-        preds.sort(self.scratch.blocks.len());
-        self.scratch.preds = preds;
-        let ends_in_one = |i: &usize| self.last_of(*i).is_some_and(is_indirect_jump);
-        self.scratch.jumps = (0..self.scratch.blocks.len()).filter(ends_in_one).collect();
+        from_tables.extend(jumps.labels.iter().filter_map(|(jump, to)| Some((self.offset(*to)?, index(*jump)?))));
+        from_tables.sort_unstable();
+        from_tables.dedup();
+        self.scratch.from_tables = from_tables;
+        self.scratch.ways.clear();
+        self.scratch.calls.take();
     }
 
     /// Notes through which code the jumps were followed.
     fn note_followed(&mut self, jumps: &Jumps) {
-        let pads = self.pads.get().into_iter().flatten();
-        let mut pads: Vec<u32> = pads.filter_map(|site| self.offset(site.pad)).collect();
-        pads.sort_unstable();
         let mut has_pad = false;
         for (leader, insns) in jumps.seen_blocks() {
-            has_pad |= pads.binary_search(&leader).is_ok();
+            has_pad |= !self.sites_of(leader).is_empty();
             let mut at = leader;
             for _ in 0..insns {
                 let Some(i) = self.index_at(at) else { break };
@@ -483,50 +506,43 @@ impl<'a> Builder<'a, '_> {
         self.scratch.followed.has_pad = has_pad;
     }
 
-    /// The place among the sorted leaders of the one at an address.
-    fn block_at(&self, at: Svma) -> Option<usize> {
-        (self.scratch.leader_at[self.offset(at)? as usize] as usize).checked_sub(1)
-    }
-
-    /// Where the instructions of the block at a leader stand. Behind whatever ends a block a leader stands, or the run
-    /// ends: so it reaches to the next leader, or to the end of its run.
-    fn block_insns(&mut self, leader: usize) -> Range<usize> {
+    /// The leader of the block that an instruction is in.
+    fn leader_of(&self, mut insn: usize) -> u32 {
         let scratch = &*self.scratch;
-        let Some(first) = self.index_at(scratch.leaders[leader]) else { return 0..0 };
-        let run = scratch.runs[scratch.run_of[first] as usize];
-        let next = scratch.leaders.get(leader + 1).copied().filter(|next| *next < run.end_offset);
-        match next.map(|next| self.index_at(next)) {
-            Some(Some(next)) if next > first && next < run.end => first..next,
-            None if !run.rejoins => first..run.end,
-            _ => self.scattered_insns(scratch.leaders[leader], first),
+        let Some(mut offset) = self.offset(scratch.insns[insn].at) else { return 0 };
+        let first = scratch.runs[scratch.run_of[insn] as usize].insns.start;
+        while insn > first && scratch.leader_at[offset as usize] == NO_LEADER {
+            insn -= 1;
+            offset -= u32::from(scratch.insns[insn].len);
         }
+        offset
     }
 
-    /// The same where streams overlap. Instructions that stand apart are copied to the end.
-    fn scattered_insns(&mut self, leader: u32, first: usize) -> Range<usize> {
-        let mut at = leader;
-        let mut end = first;
-        let mut copied = None;
-        while let Some(i) = self.index_at(at) {
-            let insn = self.scratch.insns[i];
-            if i != end && copied.is_none() {
-                copied = Some(self.scratch.insns.len());
-                self.scratch.insns.extend_from_within(first..end);
-            }
-            if copied.is_some() {
-                self.scratch.insns.push(insn);
-            }
-            end += 1;
-            at += u32::from(insn.len);
-            let starts_another = self.scratch.leader_at.get(at as usize).is_some_and(|leader| *leader != 0);
-            if insn.flow.ends_block() || starts_another || self.closes_loop(insn.at) {
-                break;
-            }
-        }
-        match copied {
-            Some(start) => start..self.scratch.insns.len(),
-            None => first..end,
-        }
+    /// The landing pads at a leader, with what throws to them.
+    fn sites_of(&self, leader: u32) -> &[(u32, LandingPad)] {
+        let image = self.around.image;
+        let sites = self.pads.get_or_init(|| {
+            let fdes = self.slices.iter().filter_map(|slice| image.fde_at(slice.start));
+            let sites = fdes.filter(|fde| fde.lsda.is_some()).flat_map(|fde| image.landing_pads(fde));
+            let mut sites: Vec<(u32, LandingPad)> =
+                sites.filter_map(|site| Some((self.offset(site.pad)?, site))).collect();
+            sites.sort_by_key(|(pad, _)| *pad);
+            sites
+        });
+        let first = sites.partition_point(|(pad, _)| *pad < leader);
+        let count = sites[first..].partition_point(|(pad, _)| *pad == leader);
+        &sites[first..first + count]
+    }
+
+    /// All calls, by address.
+    fn calls(&self) -> &[(Svma, usize)] {
+        self.scratch.calls.get_or_init(|| {
+            let insns = self.scratch.insns.iter().enumerate();
+            let calls = insns.filter(|(_, insn)| matches!(insn.flow, Flow::Call(_))).map(|(i, insn)| (insn.at, i));
+            let mut calls: Vec<(Svma, usize)> = calls.collect();
+            calls.sort_unstable();
+            calls
+        })
     }
 
     /// The tops of the hardware loops that the instruction closes.
@@ -542,15 +558,14 @@ impl<'a> Builder<'a, '_> {
     fn resolve_indirect(&mut self, jumps: &mut Jumps, look: Look) -> Progress {
         let to_follow = std::mem::replace(&mut self.scratch.followed.is_stale, false);
         if to_follow {
-            self.find_ways(jumps);
+            self.renew_ways(jumps);
         }
         let mut view = View {
             isa: self.isa,
             image: self.around.image,
             insns: &self.scratch.insns,
-            blocks: &self.scratch.blocks,
-            leaders: &self.scratch.leaders,
-            preds: &self.scratch.preds,
+            blocks: self,
+            ways: &self.scratch.ways,
             stops: self.around.stops,
             data_behind: &|at| self.data_behind(at),
             entries: look.entries,
@@ -561,7 +576,9 @@ impl<'a> Builder<'a, '_> {
             Some(offset) => !self.is_inside_insn(offset),
             None => in_bounds && (self.around.outside_target)(at),
         };
-        let is_new = |to: Svma| self.offset(to).is_some_and(|to| self.scratch.leader_at[to as usize] == 0);
+        let is_new = |to: Svma| self.offset(to).is_some_and(|to| self.scratch.leader_at[to as usize] == NO_LEADER);
+        let mut leaders: Vec<u32> = self.scratch.jumps.iter().map(|jump| self.leader_of(*jump)).collect();
+        leaders.sort_unstable();
         let mut all = look.again;
         let mut all_followed = !to_follow;
         let progress = loop {
@@ -570,7 +587,7 @@ impl<'a> Builder<'a, '_> {
                 jumps.forget();
             }
             view.has_more.set(false);
-            self.scratch.jumps.iter().for_each(|block| jumps.resolve(&view, *block, to_follow, &is_target));
+            leaders.iter().for_each(|leader| jumps.resolve(&view, view.block_at(*leader), to_follow, &is_target));
             all_followed |= all;
             let has_more_ways = jumps.ways() > known;
             if jumps.targets().any(is_new) {
@@ -604,6 +621,15 @@ impl<'a> Builder<'a, '_> {
         progress
     }
 
+    /// The way from an instruction, by the leader of its block. Some calls end the process.
+    fn way_from(&self, insn: usize, via: Via) -> Option<(u32, Via)> {
+        let leader = self.leader_of(insn);
+        let ends = via == Via::AfterCall
+            && self.around.exits.may_be(&self.scratch.insns[insn])
+            && self.around.exits.ends(self.around.image, &self.scratch.insns[self.insns(leader)]);
+        (!ends).then_some((leader, via))
+    }
+
     /// Is the byte inside an instruction, and no instruction starts there?
     fn is_inside_insn(&self, offset: u32) -> bool {
         let longest = u32::from(self.isa.facts().longest_insn);
@@ -612,84 +638,23 @@ impl<'a> Builder<'a, '_> {
                 .any(|before| self.insn_at(before).is_some_and(|insn| before + u32::from(insn.len) > offset))
     }
 
-    /// The instruction that ends a block.
-    fn last_of(&self, block: usize) -> Option<&Insn> {
-        self.scratch.insns[self.scratch.blocks[block].clone()].last()
-    }
-
-    fn flow_on(&self, jumps: &Jumps, preds: &mut Predecessors) {
-        for i in 0..self.scratch.blocks.len() {
-            let Some(last) = self.last_of(i) else { continue };
-            let mut add = |to: Svma, via| {
-                if let Some(to) = self.block_at(to) {
-                    preds.add(to, i, via);
-                }
-            };
-            self.closed_by(last.at).for_each(|first| add(first, Via::Other));
-            match last.flow {
-                Flow::Next | Flow::System | Flow::LoopSetup { .. } => add(last.end(), Via::Other),
-                Flow::Jump(Target::Direct(to)) => add(to, Via::Other),
-                Flow::Branch(to) => {
-                    add(to, Via::Taken);
-                    add(last.end(), Via::NotTaken);
-                }
-                Flow::Call(_) if self.goes_on_behind(i, last) => add(last.end(), Via::AfterCall),
-                Flow::Call(_) => {}
-                Flow::Jump(_) => {
-                    let tables = jumps.tables.iter().filter(|table| table.jump == last.at);
-                    tables.flat_map(|table| table.targets.iter()).for_each(|to| add(*to, Via::Other));
-                    let labels = jumps.labels.iter().filter(|(jump, _)| *jump == last.at);
-                    labels.for_each(|(_, to)| add(*to, Via::Other));
-                }
-                Flow::Return | Flow::Stop => {}
-            }
-        }
-    }
-
-    /// Does control go on behind the call that ends a block? Decoding went by what is known of that, so there is no need to
-    /// look it up again.
-    fn goes_on_behind(&self, block: usize, call: &Insn) -> bool {
-        if self.around.exits.may_be(call) {
-            return !self.around.exits.ends(self.around.image, &self.scratch.insns[self.scratch.blocks[block].clone()]);
-        }
-        let Some(i) = self.offset(call.at).and_then(|offset| self.index_at(offset)) else { return false };
-        let run = self.scratch.runs[self.scratch.run_of[i] as usize];
-        run.end != i + 1 || run.rejoins
-    }
-
-    /// An exception comes from the calls that the landing pad is for, with the registers that calls preserve.
-    fn throw_to_landing_pads(&self, preds: &mut Predecessors) {
-        let image = self.around.image;
-        let sites = self.pads.get_or_init(|| {
-            let fdes = self.slices.iter().filter_map(|slice| image.fde_at(slice.start));
-            fdes.filter(|fde| fde.lsda.is_some()).flat_map(|fde| image.landing_pads(fde)).collect()
-        });
-        if sites.is_empty() {
-            return;
-        }
-        let ends = (0..self.scratch.blocks.len()).filter_map(|i| Some((self.last_of(i)?, i)));
-        let mut calls: Vec<(Svma, usize)> =
-            ends.filter(|(last, _)| matches!(last.flow, Flow::Call(_))).map(|(last, i)| (last.at, i)).collect();
-        calls.sort_unstable();
-        for site in sites {
-            let Some(pad) = self.block_at(site.pad) else { continue };
-            let first = calls.partition_point(|(at, _)| *at < site.start);
-            for (_, block) in calls[first..].iter().take_while(|(at, _)| *at - site.start < site.len) {
-                preds.add(pad, *block, Via::AfterCall);
-            }
-        }
-    }
-
     fn finish(&mut self, jumps: Jumps) -> RegionCfg {
-        if !self.scratch.blocks_are_current {
-            self.find_blocks();
-        }
         let mut mentions = std::mem::take(&mut self.scratch.mentions);
         let mut blocks = Vec::with_capacity(self.scratch.leaders.len());
-        let leaders = self.scratch.leaders.iter().zip(&self.scratch.blocks);
-        blocks.extend(leaders.filter_map(|(leader, insns)| self.build(*leader, insns.clone(), &jumps, &mut mentions)));
-        // Offsets follow the order of the parts, which is not that of addresses.
-        blocks.sort_by_key(|block| block.start);
+        for run in &self.scratch.runs {
+            let mut offset = run.offset;
+            let mut first = run.insns.start;
+            for i in run.insns.clone() {
+                offset += u32::from(self.scratch.insns[i].len);
+                note_mentions(self.around.image, &self.scratch.insns[i], &mut mentions);
+                if i + 1 == run.insns.end || self.scratch.leader_at[offset as usize] != NO_LEADER {
+                    blocks.push(self.build(first..i + 1, offset, &jumps));
+                    first = i + 1;
+                }
+            }
+        }
+        // Runs were found in the order of jumps.
+        blocks.sort_unstable_by_key(|block| block.start);
         let overlaps = blocks.windows(2).any(|pair| pair[0].end_address() > pair[1].start);
         mentions.sort_unstable();
         mentions.dedup();
@@ -703,39 +668,41 @@ impl<'a> Builder<'a, '_> {
         let mut followed: Vec<Svma> = jumps.seen_blocks().map(|(leader, _)| self.address(leader)).collect();
         followed.sort_unstable();
         followed.dedup();
+        self.link(&mut blocks);
         let (tables, labels) = (jumps.tables, jumps.labels);
-        let mut cfg = RegionCfg { blocks, overlaps, tables, labels, repeats, followed, mentions: kept };
-        cfg.link();
-        cfg
+        RegionCfg { blocks, overlaps, tables, labels, repeats, followed, mentions: kept }
     }
 
-    /// The block at a leader; `None` if nothing decodes there.
-    fn build(
-        &self,
-        leader: u32,
-        insns: Range<usize>,
-        jumps: &Jumps,
-        mentions: &mut Vec<(Svma, Svma)>,
-    ) -> Option<RegionBlock> {
-        let insns = &self.scratch.insns[insns];
-        let last = insns.last()?;
-        let mut effects = Effects::default();
-        for insn in insns {
-            effects = effects.then(insn.effects);
-            note_mentions(self.around.image, insn, mentions);
+    /// See [`RegionCfg::link`].
+    fn link(&mut self, blocks: &mut [RegionBlock]) {
+        for (block, number) in blocks.iter().zip(LEADER + 1..) {
+            if let Some(offset) = self.offset(block.start) {
+                self.scratch.leader_at[offset as usize] = number;
+            }
         }
-        let start = self.address(leader);
-        let len = (last.end() - start) as u32;
+        for block in blocks {
+            let (End::Jump(to) | End::Branch(to)) = block.end else { continue };
+            let leader = self.offset(to).map_or(NO_LEADER, |offset| self.scratch.leader_at[offset as usize]);
+            block.to = leader.checked_sub(LEADER + 1).unwrap_or(NO_BLOCK);
+        }
+    }
+
+    /// A block of these instructions, which ends at an offset.
+    fn build(&self, insns: Range<usize>, end: u32, jumps: &Jumps) -> RegionBlock {
+        let insns = &self.scratch.insns[insns];
+        let (first, last) = (&insns[0], &insns[insns.len() - 1]);
+        let effects = insns.iter().fold(Effects::default(), |effects, insn| effects.then(insn.effects));
         let end = if self.closes_loop(last.at) {
             End::Repeat
         } else if last.flow.ends_block() {
             self.end_of(last, jumps)
-        } else if self.scratch.leader_at[(leader + len) as usize] == 0 && self.offset(last.end()).is_some() {
+        } else if self.scratch.leader_at[end as usize] == NO_LEADER && self.offset(last.end()).is_some() {
             End::Bad(last.end())
         } else {
             End::Fall
         };
-        Some(RegionBlock { start, len, insns: insns.len() as u32, effects, end, to: NO_BLOCK })
+        let len = (last.end() - first.at) as u32;
+        RegionBlock { start: first.at, len, insns: insns.len() as u32, effects, end, to: NO_BLOCK }
     }
 
     fn end_of(&self, insn: &Insn, jumps: &Jumps) -> End {
@@ -751,5 +718,61 @@ impl<'a> Builder<'a, '_> {
             Flow::Return => End::Return,
             Flow::Stop => End::Stop,
         }
+    }
+}
+
+impl Blocks for Builder<'_, '_> {
+    fn insns(&self, leader: u32) -> Range<usize> {
+        let scratch = &*self.scratch;
+        let Some(first) = self.index_at(leader) else { return 0..0 };
+        let end = scratch.runs[scratch.run_of[first] as usize].insns.end;
+        let mut offset = leader;
+        let starts_another = |i: &usize| {
+            offset += u32::from(scratch.insns[*i - 1].len);
+            scratch.leader_at[offset as usize] != NO_LEADER
+        };
+        first..(first + 1..end).find(starts_another).unwrap_or(end)
+    }
+
+    fn before(&self, leader: u32) -> Vec<(u32, Via)> {
+        let scratch = &*self.scratch;
+        let mut found: Vec<(u32, Via)> = Vec::new();
+        let mut next = scratch.source_at[leader as usize];
+        while let Some(source) = (next as usize).checked_sub(1).map(|i| scratch.sources[i]) {
+            found.extend(self.way_from(source.insn as usize, source.via));
+            next = source.before;
+        }
+        let index = self.index_at(leader);
+        // What was decoded just before.
+        if let Some(before) = index.filter(|i| *i > scratch.runs[scratch.run_of[*i] as usize].insns.start) {
+            found.extend(self.way_from(before - 1, via_behind(scratch.insns[before - 1].flow)));
+        }
+        let first = scratch.from_tables.partition_point(|(to, _)| *to < leader);
+        let here = scratch.from_tables[first..].iter().take_while(|(to, _)| *to == leader);
+        found.extend(here.map(|(_, jump)| (self.leader_of(*jump), Via::Other)));
+        if let Some(insn) = index.map(|i| scratch.insns[i].at) {
+            let closing = scratch.hardware_loops.iter().filter(|(first, _)| *first == insn);
+            let closing = closing.filter_map(|(_, last)| self.index_at(self.offset(*last)?));
+            found.extend(closing.map(|last| (self.leader_of(last), Via::Other)));
+        }
+        found.sort_unstable();
+        found.dedup();
+        // An exception comes from the calls that the landing pad is for, with the registers that calls preserve.
+        for (_, site) in self.sites_of(leader) {
+            let calls = self.calls();
+            let first = calls.partition_point(|(at, _)| *at < site.start);
+            let inside = calls[first..].iter().take_while(|(at, _)| *at - site.start < site.len);
+            found.extend(inside.map(|(_, call)| (self.leader_of(*call), Via::AfterCall)));
+        }
+        found
+    }
+}
+
+/// How control comes from an instruction to the one behind it.
+fn via_behind(flow: Flow) -> Via {
+    match flow {
+        Flow::Branch(_) => Via::NotTaken,
+        Flow::Call(_) => Via::AfterCall,
+        _ => Via::Other,
     }
 }
