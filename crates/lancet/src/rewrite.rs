@@ -172,11 +172,16 @@ fn start_up(image: &Image) -> Result<StartUp, Error> {
 /// How counters are shared by default, so that counts are exact. A static program cannot be asked whether there are
 /// threads. Neither can a library.
 pub fn sharing(image: &Image) -> Sharing {
-    match image.kind() {
-        Kind::SharedLibrary => with_threads(image, Slot::LIBRARY),
-        _ if image.interpreter().is_none() || may_have_threads(image) => with_threads(image, Slot::PROGRAM),
-        _ => Sharing::Alone,
+    let is_library = image.kind() == Kind::SharedLibrary;
+    match is_library || image.interpreter().is_none() || may_have_threads(image) {
+        true => by_thread(image),
+        false => Sharing::Alone,
     }
+}
+
+/// How an object that is rewritten by itself counts for each thread.
+pub fn by_thread(image: &Image) -> Sharing {
+    with_threads(image, if image.kind() == Kind::SharedLibrary { Slot::LIBRARY } else { Slot::PROGRAM })
 }
 
 /// How an object counts in which there may be threads. What was rewritten before has a slot already, and is not able to
