@@ -16,7 +16,7 @@
 //! two processes ever write to the same shard. If anything fails, one line says so and the program runs on, uncounted.
 //!
 //! An object that may have threads has no counters in its image. Each thread has an *area*, mapped anywhere, and the
-//! thread's base register (gs on x86-64) holds its distance from [`WINDOW`]. All objects of a process share areas: each
+//! thread's base register (gs on x86-64) holds its distance from the *window*. All objects of a process share areas: each
 //! has its own place there, the same in every area, where it maps a shard of its own file.
 //!
 //! ```text
@@ -24,9 +24,13 @@
 //! window   head: the last area, the objects of this process | memory that nobody reads, for a thread without an area
 //! ```
 //!
+//! Code is written for one place, and for the window at [`WINDOW`]. An object that finds something else there when it is
+//! loaded takes another place, and changes all fields of its code that depend on it, which are listed behind it.
+//!
 //! Threads get areas and shards at a *gate*: every way into edited code of an object from elsewhere leads through one. It
-//! compares the thread with the one whose shard it has; a new thread starts with its creator's. Areas and shards of
-//! threads that are gone are taken again. Where places overlap, or other memory is at the window, edited code cannot run.
+//! compares the thread with the one whose shard it has; a new thread starts with its creator's, and so does a process that
+//! was forked. Areas and shards of threads that are gone are taken again. Where the base register is used already, nothing
+//! is counted; where there is no place at all, edited code cannot run.
 //!
 //! A signal's handler may never return to where the thread was interrupted. In a program that can have handlers a gate
 //! therefore also tells whether the kernel called, by what only the kernel puts on the stack. Where the thread was
@@ -37,7 +41,7 @@
 use crate::addr::Svma;
 use crate::edit::Field;
 
-/// Where counters of threads seem to be: below 2 GiB, so that one offset reaches them.
+/// Where counters of threads seem to be, if nothing else is there: below 2 GiB, so that one offset reaches them.
 pub const WINDOW: u32 = 0x7000_0000;
 /// The most bytes of the window.
 pub const WINDOW_LEN: u32 = 0x0f00_0000;

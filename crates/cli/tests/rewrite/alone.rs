@@ -159,3 +159,19 @@ fn where_the_program_needs_the_register() {
     run(&bench, &program, "gf", &[&one], complaint);
     assert!(!bench.counts_path("counting1.so").exists());
 }
+
+/// What was rewritten twice counts twice. What it got first cannot leave its place any more, and says so.
+#[test]
+fn rewritten_again() {
+    let bench = Bench::new();
+    let (program, one, two) = (program(&bench), library(&bench, 1), library(&bench, 2));
+    let again = bench.counting(&one, "again.so");
+    run(&bench, &program, "f", &[&again], "");
+    is_exact(&bench.counted("counting1.so"), 3);
+    // The ways through the interpreter are not told apart here.
+    let counted = Counted::open(&bench.counts_path("again.so"), Some(&again), None).expect("counts");
+    assert_eq!(calls_of(&counted, "crowd_step.lancet"), 3 * CALLS * EACH);
+    let ran = bench.run(&program, &["-", two.to_str().expect("UTF-8"), again.to_str().expect("UTF-8")]);
+    assert_eq!((ran.stdout.as_str(), ran.status), ("", Some(127)));
+    assert!(ran.stderr.starts_with("lancet: counters of another object are in the way, "), "{}", ran.stderr);
+}
