@@ -93,6 +93,7 @@ const FRAME: i32 = -AREA_AT + 64;
 const NAMESPACE: &[u8] = b"/proc/self/ns/pid\0";
 const LOST: &[u8] = b"lancet: counts are not kept: ";
 const NO_SPACE: &[u8] = b": no space, or cannot be mapped\n";
+const NO_AREA: &[u8] = b"lancet: counts are not kept: no memory for a thread's counters\n";
 const TOO_LONG: &[u8] = b"the path of the counts file is too long\n";
 
 /// The code, at its place.
@@ -434,6 +435,11 @@ impl Writer {
                 self.asm.set_label(&mut no_area)?;
                 self.asm.xor(esi, esi)?;
                 self.set_base()?;
+                self.asm.cmp(has_failed, 0)?;
+                self.asm.jne(out)?;
+                self.asm.mov(has_failed, 1)?;
+                let text = self.text(NO_AREA);
+                self.print(text, NO_AREA.len())?;
             }
         }
         self.asm.set_label(&mut out)?;

@@ -15,7 +15,7 @@
 
 use iced_x86::code_asm::{
     AsmRegister64, byte_ptr, dl, dword_ptr, eax, ecx, edi, edx, ptr, qword_ptr, r8, r8d, r9, r10d, r12, r12d, r13,
-    r13d, r14, r14d, r15, rax, rbp, rbx, rcx, rdi, rdx, rsi, rsp,
+    r13d, r14, r14d, r15, r15d, rax, rbp, rbx, rcx, rdi, rdx, rsi, rsp,
 };
 
 use super::threads::{
@@ -66,7 +66,7 @@ impl Writer {
         self.asm.mov(rsi, rsp)?;
         self.asm.lea(rdx, ptr(rsp + OLD_MASK))?;
         self.set_mask()?;
-        self.find_window()?;
+        self.find_window(place)?;
         self.lock_window()?;
         self.asm.cmp(known, 0)?;
         self.asm.jne(there)?;
@@ -97,9 +97,9 @@ impl Writer {
     }
 
     /// The window of this process in r12. All objects look in the same order.
-    fn find_window(&mut self) -> Done {
+    fn find_window(&mut self, place: ThreadPlace) -> Done {
         let (mut again, mut look, mut absent, mut make, mut found) = self.labels5();
-        let (mut made, mut taken) = (self.asm.create_label(), self.asm.create_label());
+        let (mut made, mut taken, mut shorter, _, _) = self.labels5();
         self.asm.mov(r14d, PATIENCE)?;
         self.asm.set_label(&mut again)?;
         self.asm.mov(r12d, WINDOW)?;
@@ -111,9 +111,12 @@ impl Writer {
         self.asm.set_label(&mut absent)?;
         self.asm.sub(r12d, NEXT_WINDOW)?;
         self.asm.jnz(look)?;
+        self.asm.mov(r15d, WINDOW_LEN)?;
+        self.asm.set_label(&mut shorter)?;
         self.asm.mov(r12d, WINDOW)?;
         self.asm.set_label(&mut make)?;
         self.asm.mov(rdi, r12)?;
+        self.asm.mov(rsi, r15)?;
         self.reserve(MAP_FIXED_NOREPLACE)?;
         self.asm.cmp(rax, r12)?;
         self.asm.je(made)?;
@@ -125,6 +128,11 @@ impl Writer {
         self.asm.set_label(&mut taken)?;
         self.asm.sub(r12d, NEXT_WINDOW)?;
         self.asm.jnz(make)?;
+        // A process that must not have many addresses: then no more than this object needs.
+        let least = WINDOW_HEAD + place.at + self.places.shard_len as u32;
+        self.asm.cmp(r15, least as i32)?;
+        self.asm.mov(r15d, least)?;
+        self.asm.jne(shorter)?;
         self.refuse(NO_WINDOW)?;
         self.asm.set_label(&mut made)?;
         self.begin_area(taken)?;

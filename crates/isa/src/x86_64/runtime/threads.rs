@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! both      0  thread id     64  for each object, which thread has a shard of it
-//!        4096  the area made before   +8  bytes that can be used   +16  its own address
+//!        4096  the area made before   +8  bytes that can be used   +16  its own address   +24  bytes that are reserved
 //! window   +64  MAGIC   +72  the last area that was made   +80  lock   +88  how many objects there may be
 //!         +128  objects, 64 bytes each: name, start and end of the code, table of cuts, code to take a shard, header,
 //!               bytes in front of the shard, bytes of the shard
@@ -38,6 +38,7 @@ const KEPT: i32 = PAGE as i32;
 pub(super) const AREA_BEFORE: i32 = KEPT;
 pub(super) const AREA_LEN: i32 = KEPT + 8;
 pub(super) const AREA_SELF: i32 = KEPT + 16;
+const AREA_ROOM: i32 = KEPT + 24;
 /// At the window.
 pub(super) const MAGIC_AT: i32 = KEPT + 64;
 pub(super) const LAST_AREA: i32 = KEPT + 72;
@@ -95,9 +96,8 @@ impl Writer {
         self.asm.mov(started, 1)
     }
 
-    /// Addresses that nothing else shall have: of an area, or of the window, from rdi on if the flags say so.
+    /// Addresses that nothing else shall have, of an area or of the window: rsi bytes, from rdi on if the flags say so.
     pub(super) fn reserve(&mut self, flags: u32) -> Done {
-        self.asm.mov(esi, WINDOW_LEN)?;
         self.map_as(NOTHING, flags)
     }
 
@@ -108,6 +108,8 @@ impl Writer {
         self.asm.mov(rdi, qword_ptr(area + AREA_LEN))?;
         self.asm.sub(rsi, rdi)?;
         self.asm.jbe(enough)?;
+        self.asm.cmp(r8, qword_ptr(area + AREA_ROOM))?;
+        self.asm.ja(failed)?;
         self.asm.add(rdi, area)?;
         self.asm.mov(edx, READ_WRITE)?;
         self.system(call::MPROTECT)?;
@@ -118,8 +120,9 @@ impl Writer {
         self.asm.nop()
     }
 
-    /// The head of an area in r12 that was reserved.
+    /// The head of an area in r12 of which rsi bytes were reserved.
     pub(super) fn begin_area(&mut self, failed: CodeLabel) -> Done {
+        self.asm.mov(r8, rsi)?;
         self.asm.mov(rdi, r12)?;
         self.asm.mov(esi, WINDOW_HEAD)?;
         self.asm.mov(edx, READ_WRITE)?;
@@ -127,6 +130,7 @@ impl Writer {
         self.asm.test(rax, rax)?;
         self.asm.js(failed)?;
         self.asm.mov(qword_ptr(r12 + AREA_LEN), rsi)?;
+        self.asm.mov(qword_ptr(r12 + AREA_ROOM), r8)?;
         self.asm.mov(qword_ptr(r12 + AREA_SELF), r12)
     }
 
@@ -252,7 +256,7 @@ impl Writer {
     /// Finds or makes the area of the thread whose id is in r13.
     pub(super) fn have_area(&mut self, failed: CodeLabel) -> Done {
         let (mut search, mut next, mut free, mut make, mut found) = self.labels5();
-        let mut add = self.asm.create_label();
+        let (mut add, mut reserved) = (self.asm.create_label(), self.asm.create_label());
         let window = self.state(WINDOW_AT);
         self.asm.mov(r15, window)?;
         self.asm.mov(r12, qword_ptr(r15 + LAST_AREA))?;
@@ -286,9 +290,16 @@ impl Writer {
 
         self.asm.set_label(&mut make)?;
         self.asm.xor(edi, edi)?;
+        self.asm.mov(esi, WINDOW_LEN)?;
+        self.reserve(0)?;
+        self.asm.test(rax, rax)?;
+        self.asm.jns(reserved)?;
+        // A process that must not have many addresses: then no more than for what is loaded now.
+        self.asm.mov(rsi, qword_ptr(r15 + AREA_LEN))?;
         self.reserve(0)?;
         self.asm.test(rax, rax)?;
         self.asm.js(failed)?;
+        self.asm.set_label(&mut reserved)?;
         self.asm.mov(r12, rax)?;
         self.begin_area(failed)?;
         self.asm.mov(rdi, r12)?;
