@@ -3,9 +3,10 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use lancet::Image;
 use lancet::names;
 use lancet::program::{FuncId, Program};
-use lancet::rewrite::{CountOptions, Editor, Sharing, Slot};
+use lancet::rewrite::{self, CountOptions, Editor, Sharing};
 use lancet::tools::count::{Counted, Rounds};
 use regex::Regex;
 
@@ -92,9 +93,9 @@ impl Where {
 }
 
 impl Threads {
-    fn sharing(self) -> Sharing {
+    fn sharing(self, image: &Image) -> Sharing {
         match self {
-            Threads::Each => Sharing::PerThread(Slot::PROGRAM),
+            Threads::Each => rewrite::by_thread(image),
             Threads::Atomic => Sharing::Atomic,
             Threads::Together => Sharing::Alone,
         }
@@ -130,7 +131,7 @@ pub fn run(args: Args, output: &mut Output) -> anyhow::Result<()> {
         }
         Tool::Count => {
             let profile = args.profile.as_deref().map(|path| Counted::open(path, None, None)).transpose()?;
-            let sharing = args.counters.map(Threads::sharing);
+            let sharing = args.counters.map(|threads| threads.sharing(editor.program.image()));
             let options = CountOptions {
                 notes_handlers: false,
                 counts: args.counts.as_deref(),

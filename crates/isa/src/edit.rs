@@ -36,7 +36,13 @@ pub enum FieldKind {
     Near,
     /// A signed distance of four bytes.
     Far,
+    /// Four bytes, not a distance: where something is in each thread's area, if the object has the place that was chosen for
+    /// it. A prefix that makes the operand the thread's own stands [`OWN_PREFIX`] bytes in front.
+    Own,
 }
+
+/// From the prefix to a field of [`FieldKind::Own`].
+pub const OWN_PREFIX: u32 = 5;
 
 impl Field {
     /// The same field in code that `by` bytes were put in front of.
@@ -73,15 +79,24 @@ pub enum Counter {
     Shared,
     /// At such an address, for threads that run at the same time: no increment is lost, and each costs more.
     Contended,
-    /// At this offset from the thread's own base.
+    /// So many bytes behind the object's first counter, in the thread's area; its fields are filled with where that is.
     PerThread(u32),
+}
+
+/// Which counter a field of [`Edit::mark`] or [`Edit::count_marked`] is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marked {
+    Row,
+    Note,
+    /// The first row's.
+    Column,
 }
 
 /// What a gate looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GateKind {
-    /// A thread that has no shard of its own: where in the window shards are.
-    pub threads: Option<u32>,
+    /// A thread that has no shard of its own.
+    pub threads: bool,
     /// A call by the kernel, of a signal's handler.
     pub signals: bool,
 }
@@ -92,6 +107,8 @@ pub enum GateDest {
     Target,
     /// Of the run-time code.
     State,
+    /// Where a thread's area tells which thread has a shard of the object.
+    Cell,
     NewThread,
     Signal,
 }
@@ -136,7 +153,7 @@ pub trait Edit: Send + Sync {
 
     fn jump(&self, reach: Reach, out: &mut Vec<u8>) -> Field;
 
-    /// Adds one to a 64-bit counter. `fields` gets those for a shared counter's address. Returns how long `out` was when the
+    /// Adds one to a 64-bit counter. `fields` gets those for its address. Returns how long `out` was when the
     /// instruction was in it that counts.
     fn count(&self, counter: Counter, free: Free, out: &mut Vec<u8>, fields: &mut Vec<Field>) -> usize;
 
@@ -147,7 +164,7 @@ pub trait Edit: Send + Sync {
     fn count_in(&self, reg: Reg, out: &mut Vec<u8>);
 
     /// Adds to a 64-bit counter what `reg` holds; with `since`, how much more `reg` holds than `since`, which may be
-    /// overwritten. `fields` gets those for a shared counter's address.
+    /// overwritten. `fields` gets those for its address.
     fn add(
         &self,
         counter: Counter,
@@ -158,13 +175,18 @@ pub trait Edit: Send + Sync {
         fields: &mut Vec<Field>,
     );
 
-    /// Remembers in `note` which row of counters the next [`Edit::count_marked`] means. Returns the fields for shared
-    /// addresses of the row and of the note.
-    fn mark(&self, row: Counter, note: Counter, free: Free, out: &mut Vec<u8>) -> [Option<Field>; 2];
+    /// Remembers in `note` which row of counters the next [`Edit::count_marked`] means.
+    fn mark(&self, row: Counter, note: Counter, free: Free, out: &mut Vec<u8>, fields: &mut Vec<(Field, Marked)>);
 
-    /// Adds one to the counter in this column of the row that `note` remembers. Returns the field for a shared note's
-    /// address.
-    fn count_marked(&self, note: Counter, column: u32, free: Free, out: &mut Vec<u8>) -> Option<Field>;
+    /// Adds one to the counter in this column of the row that `note` remembers.
+    fn count_marked(
+        &self,
+        note: Counter,
+        column: u32,
+        free: Free,
+        out: &mut Vec<u8>,
+        fields: &mut Vec<(Field, Marked)>,
+    );
 
     /// To stand behind a call that may have returned in a new process: if it did, calls the run-time code for that,
     /// whose address the field wants.

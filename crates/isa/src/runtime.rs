@@ -16,7 +16,7 @@
 //! two processes ever write to the same shard. If anything fails, one line says so and the program runs on, uncounted.
 //!
 //! An object that may have threads has no counters in its image. Each thread has an *area*, mapped anywhere, and the
-//! thread's base register (gs on x86-64) holds its distance from [`WINDOW`]. All objects of a process share areas: each
+//! thread's base register (gs on x86-64) holds its distance from the *window*. All objects of a process share areas: each
 //! has its own place there, the same in every area, where it maps a shard of its own file.
 //!
 //! ```text
@@ -24,9 +24,13 @@
 //! window   head: the last area, the objects of this process | memory that nobody reads, for a thread without an area
 //! ```
 //!
+//! Code is written for one place, and for the window at [`WINDOW`]. An object that finds something else there when it is
+//! loaded takes another place, and changes all fields of its code that depend on it, which are listed behind it.
+//!
 //! Threads get areas and shards at a *gate*: every way into edited code of an object from elsewhere leads through one. It
-//! compares the thread with the one whose shard it has; a new thread starts with its creator's. Areas and shards of
-//! threads that are gone are taken again. Where places overlap, or other memory is at the window, edited code cannot run.
+//! compares the thread with the one whose shard it has; a new thread starts with its creator's, and so does a process that
+//! was forked. Areas and shards of threads that are gone are taken again. Where the base register is used already, nothing
+//! is counted; where there is no place at all, edited code cannot run.
 //!
 //! A signal's handler may never return to where the thread was interrupted. In a program that can have handlers a gate
 //! therefore also tells whether the kernel called, by what only the kernel puts on the stack. Where the thread was
@@ -37,16 +41,19 @@
 use crate::addr::Svma;
 use crate::edit::Field;
 
-/// Where counters of threads seem to be: below 2 GiB, so that one offset reaches them.
+/// Where counters of threads seem to be, if nothing else is there: below 2 GiB, so that one offset reaches them.
 pub const WINDOW: u32 = 0x7000_0000;
 /// The most bytes of the window.
 pub const WINDOW_LEN: u32 = 0x0f00_0000;
 /// Bytes of the window, and of an area, in front of the first shard.
-pub const WINDOW_HEAD: u32 = 0x4000;
+pub const WINDOW_HEAD: u32 = 0x5000;
 /// The most objects of a process that can share areas.
 pub const MOST_OBJECTS: u32 = 254;
-/// In a shard: what identifies the thread that has it.
-pub const SHARD_THREAD: u32 = 24;
+/// In an area: which thread has a shard of each object.
+pub const CELLS: u32 = 64;
+const CELL_LEN: u32 = 8;
+/// Stands in front of the list of fields that are for threads' areas, if it is no longer true.
+pub const UNKNOWN_PLACES: u8 = 1;
 
 /// The cells for places where control was taken away.
 pub const CUT_CELLS: u32 = 64;
@@ -62,7 +69,7 @@ pub const NAME_AT: u64 = 32;
 /// Bytes of a shard in front of its first counter.
 pub const SHARD_HEADER_LEN: u64 = 64;
 /// Bytes of the state, with what a program may read of its thread's own memory before it has any.
-pub const STATE_LEN: u64 = 128;
+pub const STATE_LEN: u64 = 192;
 /// The longest path of a counts file, with its end.
 pub const PATH_LEN: u64 = 2048;
 /// The variable that names the counts file.
@@ -103,15 +110,25 @@ pub enum Shard {
     PerThread(ThreadPlace),
 }
 
-/// Where threads have their shards of an object.
+/// Where threads have their shards of an object, unless another object is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadPlace {
-    /// In the window.
+    /// Bytes behind the head of an area.
     pub at: u32,
-    /// No other object of the process has this number, which is below [`MOST_OBJECTS`].
+    /// Below [`MOST_OBJECTS`].
     pub index: u32,
-    /// Bytes of an area that is large enough for all objects that are known.
-    pub area_len: u32,
+}
+
+impl ThreadPlace {
+    /// At [`WINDOW`].
+    pub fn shard(self) -> u32 {
+        WINDOW + WINDOW_HEAD + self.at
+    }
+
+    /// At [`WINDOW`].
+    pub fn cell(self) -> u32 {
+        WINDOW + CELLS + CELL_LEN * self.index
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,6 +140,8 @@ pub struct RunTime {
     pub forked: Svma,
     /// Gates lead here: see [`Edit::gate`](crate::edit::Edit::gate).
     pub new_thread: Svma,
+    /// In the code, if threads have shards: to be filled with where fields are listed that are for their areas.
+    pub own_places: Option<Field>,
     /// With a table of cuts.
     pub signals: Option<SignalCode>,
 }

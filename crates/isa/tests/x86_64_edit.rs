@@ -1,6 +1,6 @@
 //! What is added to programs, as text.
 
-use lancet_isa::edit::{Counter, Edit, Free};
+use lancet_isa::edit::{Counter, Edit, FieldKind, Free, OWN_PREFIX};
 use lancet_isa::{Isa, Reg, RegSet, Svma, Syntax};
 
 const R8: Reg = Reg(8);
@@ -25,8 +25,16 @@ fn text(write: impl FnOnce(&dyn Edit, &mut Vec<u8>)) -> Vec<String> {
     lines
 }
 
+/// With the counter at 0x1000.
 fn add(counter: Counter, reg: Reg, since: Option<Reg>, regs: RegSet) -> Vec<String> {
-    text(|edit, out| edit.add(counter, reg, since, Free { regs }, out, &mut Vec::new()))
+    text(|edit, out| {
+        let mut fields = Vec::new();
+        edit.add(counter, reg, since, Free { regs }, out, &mut fields);
+        for field in fields {
+            assert!(field.kind != FieldKind::Own || out[(field.offset - OWN_PREFIX) as usize] == 0x65);
+            edit.fill(out, Svma(0), field, Svma(0x1000)).unwrap();
+        }
+    })
 }
 
 #[test]
@@ -41,7 +49,7 @@ fn registers_are_set_and_counted_in() {
 
 #[test]
 fn registers_are_added_to_counters() {
-    let thread = Counter::PerThread(0x1000);
+    let thread = Counter::PerThread(0);
     assert_eq!(add(thread, R8, None, RegSet::ALL), ["add %r8, %gs:0x1000"]);
     let grown = add(thread, RBP, Some(R12), RegSet::ALL);
     assert_eq!(grown, ["not %r12", "lea 1(%r12,%rbp), %r12", "add %r12, %gs:0x1000"]);
@@ -56,8 +64,8 @@ fn registers_are_added_to_counters() {
 fn flags_are_left_alone() {
     let dead = RegSet::of(R8) | RegSet::of(R9);
     let through_dead = ["mov %gs:0x1000, %r9", "lea (%r9,%r8), %r9", "mov %r9, %gs:0x1000"];
-    assert_eq!(add(Counter::PerThread(0x1000), R8, None, dead), through_dead);
-    let through_saved = add(Counter::PerThread(0x1000), Reg(0), None, RegSet::EMPTY);
+    assert_eq!(add(Counter::PerThread(0), R8, None, dead), through_dead);
+    let through_saved = add(Counter::PerThread(0), Reg(0), None, RegSet::EMPTY);
     assert_eq!(
         through_saved[1..5],
         ["push %rcx", "mov %gs:0x1000, %rcx", "lea (%rcx,%rax), %rcx", "mov %rcx, %gs:0x1000"]

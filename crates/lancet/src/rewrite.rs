@@ -170,14 +170,26 @@ fn start_up(image: &Image) -> Result<StartUp, Error> {
 }
 
 /// How counters are shared by default, so that counts are exact. A static program cannot be asked whether there are
-/// threads. Neither can a library, which must leave the threads' base register to its program, as a program must that
-/// was rewritten before.
+/// threads. Neither can a library.
 pub fn sharing(image: &Image) -> Sharing {
-    match image.kind() {
-        Kind::SharedLibrary => Sharing::Atomic,
-        _ if image.section(layout::NOTES_SECTION).is_some() => Sharing::Atomic,
-        _ if image.interpreter().is_none() || may_have_threads(image) => Sharing::PerThread(Slot::PROGRAM),
-        _ => Sharing::Alone,
+    let is_library = image.kind() == Kind::SharedLibrary;
+    match is_library || image.interpreter().is_none() || may_have_threads(image) {
+        true => by_thread(image),
+        false => Sharing::Alone,
+    }
+}
+
+/// How an object that is rewritten by itself counts for each thread.
+pub fn by_thread(image: &Image) -> Sharing {
+    with_threads(image, if image.kind() == Kind::SharedLibrary { Slot::LIBRARY } else { Slot::PROGRAM })
+}
+
+/// How an object counts in which there may be threads. What was rewritten before has a slot already, and is not able to
+/// leave it any more.
+pub fn with_threads(image: &Image, slot: Slot) -> Sharing {
+    match image.section(layout::NOTES_SECTION) {
+        Some(_) => Sharing::Atomic,
+        None => Sharing::PerThread(slot),
     }
 }
 

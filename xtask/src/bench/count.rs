@@ -45,13 +45,16 @@ const MIN_PERCENT_EDITED: f64 = 99.0;
 const MIN_PERCENT_EDITED_OF_RUST: f64 = 97.0;
 /// Stands for all that is not a workload.
 const REWRITING: &str = "rewriting";
+/// A library that is rewritten by itself, in a program with threads.
+const LIBRARY: &str = "library";
 
 #[derive(clap::Args)]
 #[command(after_help = "\
 Workloads: bzip2, lua, sqlite3 and zstd of Debian's source packages, which are
 fetched and built once, and two programs of bench/count in C++ and Rust. Peers
 that are not installed are left out: gcov, clang -fprofile-generate, llvm-bolt
--instrument, callgrind. Then rewriting: gcc's cc1 against objdump, sqlite3
+-instrument, callgrind. Then a library that is rewritten by itself, in a program
+with threads. Then rewriting: gcc's cc1 against objdump, sqlite3
 against llvm-bolt, and the share of text that is edited.")]
 pub struct Options {
     /// How often to run everything; the minimum counts
@@ -63,7 +66,7 @@ pub struct Options {
     /// This lancet, instead of the one that is built for release
     #[arg(long)]
     lancet: Option<PathBuf>,
-    /// Names of workloads, or `rewriting`, instead of all
+    /// Names of workloads, `library` or `rewriting`, instead of all
     workloads: Vec<String>,
 }
 
@@ -71,12 +74,17 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let lancet = shell::lancet_or_build(options.lancet.as_deref())?;
     let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
     let maker = Maker { lancet: &lancet, scratch: scratch.path(), with_peers: !options.no_peers };
-    let names: Vec<&str> = options.workloads.iter().map(String::as_str).filter(|name| *name != REWRITING).collect();
+    let names = options.workloads.iter().map(String::as_str);
+    let names: Vec<&str> = names.filter(|name| ![REWRITING, LIBRARY].contains(name)).collect();
+    let wants = |what: &str| options.workloads.is_empty() || options.workloads.iter().any(|name| name == what);
     let mut good = true;
     if options.workloads.is_empty() || !names.is_empty() {
         good &= running(&maker.all(&names)?, options.rounds)?;
     }
-    if options.workloads.len() != names.len() || options.workloads.is_empty() {
+    if wants(LIBRARY) {
+        library(&maker, options.rounds)?;
+    }
+    if wants(REWRITING) {
         good &= rewriting(&maker, options.rounds)?;
     }
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -135,6 +143,21 @@ fn running(workloads: &[Workload], rounds: u32) -> Result<bool> {
     }
     println!();
     Ok(good)
+}
+
+/// What threads pay for counting in a library alone, with counters for each, and with locked increments for comparison.
+fn library(maker: &Maker<'_>, rounds: u32) -> Result<()> {
+    let commands = maker.library()?;
+    let mut costs: [Vec<Cost>; 3] = Default::default();
+    for _ in 0..rounds {
+        for (command, costs) in commands.iter().zip(&mut costs) {
+            costs.push(measure::cost_of(command).context("threads.c")?);
+        }
+    }
+    let [native, each, atomic] = costs.map(|costs| Best::of(&costs).cpu);
+    println!("library alone, 4 threads: {native:.3} s, count {:.3}, atomic {:.3}", each / native, atomic / native);
+    println!();
+    Ok(())
 }
 
 fn geometric_mean(ratios: &[f64]) -> f64 {

@@ -170,6 +170,27 @@ impl Maker<'_> {
         Ok(Workload { name, versions })
     }
 
+    /// A program with threads and its library as it is, rewritten, and rewritten with locked increments.
+    pub fn library(&self) -> Result<[Command; 3]> {
+        let native = self.compile("library.c", "native", &["gcc", "-O2"], &["-shared", "-fPIC"])?;
+        let linked = ["-Wl,--no-as-needed", &native.to_string_lossy()];
+        let program = self.compile("threads.c", "native", &["gcc", "-O2", "-pthread"], &linked)?;
+        // What is loaded first is called, whatever the program was linked with.
+        let run = |library: &Path| {
+            let mut command = Command::new(&program);
+            command.arg("2000").env("LD_PRELOAD", library);
+            command.env("LANCET_COUNTS", format!("{}.counts", library.display()));
+            command
+        };
+        let rewritten = |counters: &str| -> Result<Command> {
+            let out = self.scratch.join(format!("library.{counters}"));
+            let mut command = Command::new(self.lancet);
+            shell::output(command.args(["rewrite", "--counters", counters]).arg(&native).arg("-o").arg(&out))?;
+            Ok(run(&out))
+        };
+        Ok([run(&native), rewritten("each")?, rewritten("atomic")?])
+    }
+
     fn argument(&self, word: &str) -> Result<String> {
         let path = match word.strip_prefix('@') {
             Some(file) => shell::root()?.join("bench/count").join(file),

@@ -4,6 +4,7 @@
 //! original. Counts are compared with callgrind's for every single instruction (`exact.rs`), with gcov's for every
 //! line, or with what the program is known to do.
 
+mod alone;
 mod bench;
 mod callgrind;
 mod control;

@@ -12,7 +12,7 @@
 //! Every way out of a block is written from the function's edges, not from what happens to stand behind it, so blocks
 //! may overlap, and parts may lie anywhere.
 
-use lancet_isa::edit::{Counter, Edit, Free, Movable, OutOfReach, Reach};
+use lancet_isa::edit::{Counter, Edit, Free, Marked, Movable, OutOfReach, Reach};
 use lancet_isa::{Flow, Insn, RegSet, Svma, Target, decode_one};
 
 use super::LayoutError;
@@ -37,7 +37,7 @@ pub enum Counters {
     Shared { at: Svma },
     /// At an address, for all threads.
     Contended { at: Svma },
-    /// At `base` from where a thread has its own.
+    /// At `base` in each thread's area, if the object has the place that was chosen for it.
     PerThread { base: u32 },
 }
 
@@ -241,7 +241,8 @@ impl Maker<'_> {
         self.piece.label(label);
         let (edit, free) = (self.around.edit, self.free(live));
         let place = self.place(note);
-        self.piece.code(|out| edit.count_marked(place, column, free, out).map(|field| (field, Dest::Counter(note))));
+        let which = |marked| if marked == Marked::Note { note } else { CounterId(column) };
+        self.piece.code_with_marks(which, |out, fields| edit.count_marked(place, column, free, out, fields));
         if self.has_entry_code(id) {
             self.piece.jump(edit, Dest::Here(body_of(id)));
         }
@@ -454,7 +455,8 @@ impl Maker<'_> {
             let live = self.live_out(id) | self.reads_of_last(id);
             let (edit, free) = (self.around.edit, self.free(live));
             let (row_place, note_place) = (self.place(row), self.place(note));
-            self.piece.code_with_two(row, note, |out| edit.mark(row_place, note_place, free, out));
+            let which = |marked| if marked == Marked::Note { note } else { row };
+            self.piece.code_with_marks(which, |out, fields| edit.mark(row_place, note_place, free, out, fields));
         }
         let first = self.func.block(id).first_edge();
         for (i, edge) in self.func.successors(id).iter().enumerate() {
@@ -643,7 +645,7 @@ impl Maker<'_> {
         match self.around.counters {
             Counters::Shared { .. } => Counter::Shared,
             Counters::Contended { .. } => Counter::Contended,
-            Counters::PerThread { base } => Counter::PerThread(base + 8 * counter.0),
+            Counters::PerThread { .. } => Counter::PerThread(8 * counter.0),
         }
     }
 
@@ -730,7 +732,7 @@ impl Addresses for Seen<'_> {
             Dest::Payload(offset) => Some(self.places.payload + offset),
             Dest::Counter(CounterId(i)) => match self.places.counters {
                 Counters::Shared { at } | Counters::Contended { at } => Some(at + 8 * u64::from(i)),
-                Counters::PerThread { .. } => None,
+                Counters::PerThread { base } => Some(Svma(u64::from(base) + 8 * u64::from(i))),
             },
             Dest::There { piece, label } => self.places.label(self.clone, piece, label),
             Dest::Clone(id) => {

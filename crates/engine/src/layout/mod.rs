@@ -18,6 +18,7 @@ mod map;
 mod patch;
 mod payload;
 mod piece;
+mod places;
 mod planned;
 mod pointers;
 mod redirect;
@@ -28,7 +29,7 @@ mod unframed;
 pub mod unwind;
 
 use lancet_isa::Svma;
-use lancet_isa::edit::{Edit, EncodeError, GateDest, GateKind, OutOfReach, Reach};
+use lancet_isa::edit::{Edit, EncodeError, FieldKind, GateDest, GateKind, OutOfReach, Reach};
 use lancet_isa::runtime::{self, SignalCode, StartUp};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -45,7 +46,9 @@ use clone::{Around, FuncClone, Places, Seen, body_of};
 use fork::Forks;
 use payload::Payload;
 use piece::{Label, Piece};
+use places::OwnPlaces;
 use redirect::Redirect;
+use run_time::Made;
 use tables::Change;
 
 /// Memory pages are no smaller.
@@ -105,17 +108,13 @@ pub enum Sharing {
     PerThread(Slot),
 }
 
-/// Where threads have their counters of an object, among those of all objects of a process.
+/// Where threads have their counters of an object, among those of all objects of a process, if nobody else is there. Then
+/// the object goes elsewhere when it is loaded, which takes a moment.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Slot {
-    /// No other object of the process has this number.
     pub index: u32,
     /// Bytes of others in front of it.
     pub at: u32,
-    /// It must not need more bytes.
-    pub len: u32,
-    /// Where the slots of all objects end that are known.
-    pub end: u32,
 }
 
 impl Slot {
@@ -123,10 +122,10 @@ impl Slot {
     pub const MOST: u32 = runtime::MOST_OBJECTS;
     /// The most bytes of all slots.
     pub const ROOM: u32 = runtime::WINDOW_LEN - runtime::WINDOW_HEAD;
-    /// Libraries leave so much room in front of their slots.
-    pub const FOR_PROGRAM: u32 = 32 << 20;
-    /// What every program has: it need not know its libraries, nor they it.
-    pub const PROGRAM: Slot = Slot { index: 0, at: 0, len: Slot::ROOM, end: 0 };
+    /// What every program has.
+    pub const PROGRAM: Slot = Slot { index: 0, at: 0 };
+    /// What every library has that was rewritten by itself; few programs need more room than is in front of it.
+    pub const LIBRARY: Slot = Slot { index: 1, at: 32 << 20 };
 }
 
 /// How counters are kept in a file: see [`lancet_isa::runtime`].
@@ -148,7 +147,7 @@ pub struct Keep<'a> {
 ///
 /// ```text
 /// data chunk   what the run-time code needs, counters
-/// code chunk   run-time code | payload | clones | unwind tables | notes
+/// code chunk   run-time code | payload | clones | places of the threads' own | unwind tables | notes
 /// data chunk   the payload's data
 /// ```
 pub fn lay_out(
@@ -166,20 +165,23 @@ pub fn lay_out(
     let forks = if frame.keep.is_some() { Forks::of(program) } else { Forks::default() };
     let mut layout = Layout::default();
     let mut code = CodeChunk { at: frame.at, bytes: Vec::new(), edit };
-    let (mut counters, mut forked, mut gates) =
-        (Counters::Contended { at: frame.counters.unwrap_or(frame.at) }, frame.at, None::<Gates>);
+    let (mut counters, mut forked, mut gates, mut own_places) =
+        (Counters::Contended { at: frame.counters.unwrap_or(frame.at) }, frame.at, None::<Gates>, None);
+    let mut own = OwnPlaces::default();
     if let Some(keep) = &frame.keep {
         let made = run_time::make(edit, frame.at, keep, plan.counters())?;
         layout.patch.chunks.push(made.data);
         layout.patch.start_up = Some(made.start_up);
         (counters, forked) = (made.counters, made.forked);
-        let kind = GateKind { threads: made.thread_shard, signals: made.signals.is_some() };
-        let made_gates = Gates { kind, state: made.state, new_thread: made.new_thread, signals: made.signals };
-        gates = (kind.threads.is_some() || kind.signals).then_some(made_gates);
+        let kind = GateKind { threads: made.cell.is_some(), signals: made.signals.is_some() };
+        let Made { state, cell, new_thread, signals, .. } = made;
+        let made_gates = Gates { kind, state, cell: cell.unwrap_or_default(), new_thread, signals };
+        gates = (kind.threads || kind.signals).then_some(made_gates);
+        own_places = made.own_places;
         code = CodeChunk { at: made.code_at, bytes: made.code, edit };
     }
     let payload = plan.payload().map(|module| Payload::reserve(module, &mut code));
-    let sees_system_calls = gates.as_ref().is_some_and(|gates| gates.kind.threads.is_some());
+    let sees_system_calls = gates.as_ref().is_some_and(|gates| gates.kind.threads);
     let around = Around {
         program,
         edit,
@@ -215,18 +217,32 @@ pub fn lay_out(
         if piece.code.len() > 0 {
             let copy = code.put(at, &piece.code.bytes);
             piece.code.fill(edit, copy, at, &Seen { places: &places, clone: i })?;
+            own.counters.extend(piece.code.own_fields(at));
             layout.pieces.push(clone.moved(piece, at));
         }
     }
     let mut arrivals = FxHashMap::default();
     for id in &planned {
-        redirect(&around, &places, gates.as_ref(), *id, &mut code, (&mut layout.patch, &mut arrivals))?;
+        let found = (&mut layout.patch, &mut arrivals, &mut own.cells);
+        redirect(&around, &places, gates.as_ref(), *id, &mut code, found)?;
         tables(&around, &places, *id, &mut layout.patch)?;
     }
     let signals = gates.and_then(|gates| gates.signals);
     if let Some(signals) = &signals {
         let (at, end) = (code.at, code.end());
         edit.fill(&mut code.bytes, at, signals.text_end, end)?;
+    }
+    let mut sections = vec![(".lancet.text", Part { start: code.at, end: code.end() })];
+    if let Some(field) = own_places {
+        let (at, start) = (code.at, code.end());
+        code.put(start, &own.to_bytes(at));
+        edit.fill(&mut code.bytes, at, field, start)?;
+        sections.push((PLACES_SECTION, Part { start, end: code.end() }));
+    }
+    // What was rewritten before moves now, so its list is no longer true.
+    let old_places = program.image().section(PLACES_SECTION).map(|section| section.svma);
+    if let Some((at, old)) = old_places.and_then(|at| Some((at, program.image().bytes(at, 1)?))) {
+        layout.patch.overwrites.push(Overwrite { at, old: old.to_vec(), new: vec![runtime::UNKNOWN_PLACES] });
     }
     // In a process, pointers are where nobody knows.
     if frame.counters.is_none() {
@@ -238,8 +254,6 @@ pub fn lay_out(
         arrivals.retain(|old, new| keeps_mark(*old, *new));
         layout.patch.repoints.extend(pointers::repoints(program.image(), edit, arrivals));
     }
-    let mut sections = vec![(".lancet.text", Part { start: code.at, end: code.end() })];
-
     let tables_at = code.aligned_end();
     // In a process nobody would find new tables: its unwinder was told long ago where they are.
     let is_file = frame.counters.is_none();
@@ -292,6 +306,8 @@ impl CodeChunk {
     }
 }
 
+/// The section of the output that says what changes if threads have counters of the object elsewhere.
+const PLACES_SECTION: &str = ".lancet.places";
 /// The section of the output that has [`Keep::notes`].
 pub const NOTES_SECTION: &str = ".lancet.notes";
 
@@ -336,25 +352,26 @@ fn assign(clones: &[FuncClone], start: Svma) -> (Vec<(usize, usize)>, Vec<Vec<Sv
 struct Gates {
     kind: GateKind,
     state: Svma,
+    cell: Svma,
     new_thread: Svma,
     signals: Option<SignalCode>,
 }
 
 /// Jumps in the old text to the clone of a function. The second part of the last argument gets where those lead that
-/// stand at entries.
+/// stand at entries, the third the fields of gates that lead to a thread's cell.
 fn redirect(
     around: &Around<'_>,
     places: &Places<'_>,
     gates: Option<&Gates>,
     id: FuncId,
     code: &mut CodeChunk,
-    (patch, arrivals): (&mut Patch, &mut FxHashMap<Svma, Svma>),
+    (patch, arrivals, cells): (&mut Patch, &mut FxHashMap<Svma, Svma>, &mut Vec<Svma>),
 ) -> Result<(), LayoutError> {
     let Some(editable) = around.survey.editable(id) else { return Ok(()) };
     for redirect in &editable.redirects {
         let Some(mut to) = arrival(around, places, redirect) else { continue };
         if let Some(gates) = gates.filter(|_| may_have_gate(around, redirect)) {
-            to = gate(around, gates, to, code)?;
+            to = gate(around, gates, to, code, cells)?;
         }
         if redirect.point == around.program.func(id).entry {
             arrivals.insert(redirect.point, to);
@@ -376,7 +393,13 @@ fn may_have_gate(around: &Around<'_>, redirect: &Redirect) -> bool {
 }
 
 /// A gate to `to`.
-fn gate(around: &Around<'_>, gates: &Gates, to: Svma, code: &mut CodeChunk) -> Result<Svma, OutOfReach> {
+fn gate(
+    around: &Around<'_>,
+    gates: &Gates,
+    to: Svma,
+    code: &mut CodeChunk,
+    cells: &mut Vec<Svma>,
+) -> Result<Svma, OutOfReach> {
     let mut bytes = Vec::new();
     let fields = around.edit.gate(gates.kind, &mut bytes);
     let at = code.end();
@@ -384,10 +407,14 @@ fn gate(around: &Around<'_>, gates: &Gates, to: Svma, code: &mut CodeChunk) -> R
         let target = match dest {
             GateDest::Target => to,
             GateDest::State => gates.state,
+            GateDest::Cell => gates.cell,
             GateDest::NewThread => gates.new_thread,
             GateDest::Signal => gates.signals.map_or(to, |signals| signals.entry),
         };
         around.edit.fill(&mut bytes, at, field, target)?;
+        if field.kind == FieldKind::Own {
+            cells.push(at + u64::from(field.offset));
+        }
     }
     code.put(at, &bytes);
     Ok(at)

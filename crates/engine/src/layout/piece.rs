@@ -8,7 +8,7 @@
 //! Invariant: a branch never shrinks again, so settling ends.
 
 use lancet_isa::Svma;
-use lancet_isa::edit::{Edit, Field, OutOfReach, Reach};
+use lancet_isa::edit::{Edit, Field, FieldKind, Marked, OutOfReach, Reach};
 
 use super::map::{Aside, Span};
 use crate::plan::CounterId;
@@ -187,16 +187,17 @@ impl Piece {
         }
     }
 
-    /// Adds what `write` appends; the fields that it gives lead to two counters.
-    pub fn code_with_two(
+    /// Adds what `write` appends; each field that it gives leads to the counter that `which` tells.
+    pub fn code_with_marks(
         &mut self,
-        first: CounterId,
-        second: CounterId,
-        write: impl FnOnce(&mut Vec<u8>) -> [Option<Field>; 2],
+        which: impl Fn(Marked) -> CounterId,
+        write: impl FnOnce(&mut Vec<u8>, &mut Vec<(Field, Marked)>),
     ) {
         let start = self.bytes.len();
-        let fields = write(&mut self.bytes).into_iter().zip([first, second]);
-        self.fixups.extend(fields.filter_map(|(field, to)| Some(Fixup { field: field?, to: Dest::Counter(to) })));
+        let mut fields = Vec::new();
+        write(&mut self.bytes, &mut fields);
+        let counter = |(field, marked)| Fixup { field, to: Dest::Counter(which(marked)) };
+        self.fixups.extend(fields.into_iter().map(counter));
         self.grown(start);
     }
 
@@ -345,6 +346,12 @@ impl Finished {
         addresses: &dyn Addresses,
     ) -> Result<(), OutOfReach> {
         self.fixups.iter().try_for_each(|fixup| edit.fill(code, at, fixup.field, addresses.of(fixup.to)))
+    }
+
+    /// The fields of its copy at `at` that say where something is in each thread's area.
+    pub fn own_fields(&self, at: Svma) -> impl Iterator<Item = Svma> {
+        let is_own = |fixup: &&Fixup| fixup.field.kind == FieldKind::Own;
+        self.fixups.iter().filter(is_own).map(move |fixup| at + u64::from(fixup.field.offset))
     }
 
     /// What stands where, if it stands at `at` and the old code began at `old_start`.

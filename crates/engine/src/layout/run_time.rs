@@ -8,23 +8,24 @@
 //! If every thread has its own counters there is no shard in the data chunk.
 
 use lancet_isa::Svma;
-use lancet_isa::edit::Edit;
+use lancet_isa::edit::{Edit, Field};
 use lancet_isa::runtime::{
-    HEADER_LEN, PATH_LEN, RunTimePlaces, SHARD_HEADER_LEN, STATE_LEN, Shard, SignalCode, ThreadPlace, WINDOW,
-    WINDOW_HEAD,
+    HEADER_LEN, PATH_LEN, RunTimePlaces, SHARD_HEADER_LEN, STATE_LEN, Shard, SignalCode, ThreadPlace,
 };
 
 use super::clone::Counters;
 use super::patch::{Chunk, ChunkKind};
-use super::{Keep, LayoutError, PAGE, Sharing};
+use super::{Keep, LayoutError, PAGE, Sharing, Slot};
 
 const _: () = assert!(PATH_LEN + STATE_LEN <= PAGE);
 
 pub(super) struct Made {
     pub data: Chunk,
     pub counters: Counters,
-    /// Where in the window threads have their shards.
-    pub thread_shard: Option<u32>,
+    /// If each thread has its own counters: where its area tells which thread has them.
+    pub cell: Option<Svma>,
+    /// In the code, in that case: to be filled with where fields are listed that are for threads' areas.
+    pub own_places: Option<Field>,
     pub code_at: Svma,
     pub code: Vec<u8>,
     pub start_up: Svma,
@@ -48,10 +49,10 @@ pub(super) fn make(edit: &dyn Edit, at: Svma, keep: &Keep<'_>, counters: u32) ->
     let shard_len = shard_len(counters);
     let (code_at, place) = match keep.sharing {
         Sharing::PerThread(slot) => {
-            let len = u32::try_from(shard_len).ok().filter(|len| *len <= slot.len);
-            let len = len.ok_or(LayoutError::ManyCounters { counters })?;
-            let area_len = WINDOW_HEAD + slot.end.max(slot.at + len);
-            (shard, Shard::PerThread(ThreadPlace { at: WINDOW + WINDOW_HEAD + slot.at, index: slot.index, area_len }))
+            if shard_len + u64::from(slot.at) > u64::from(Slot::ROOM) {
+                return Err(LayoutError::ManyCounters { counters });
+            }
+            (shard, Shard::PerThread(ThreadPlace { at: slot.at, index: slot.index }))
         }
         Sharing::Alone | Sharing::Atomic => (shard + shard_len, Shard::At(shard)),
     };
@@ -67,12 +68,13 @@ pub(super) fn make(edit: &dyn Edit, at: Svma, keep: &Keep<'_>, counters: u32) ->
         counters: match place {
             Shard::At(shard) if keep.sharing == Sharing::Atomic => Counters::Contended { at: shard + SHARD_HEADER_LEN },
             Shard::At(shard) => Counters::Shared { at: shard + SHARD_HEADER_LEN },
-            Shard::PerThread(place) => Counters::PerThread { base: place.at + SHARD_HEADER_LEN as u32 },
+            Shard::PerThread(place) => Counters::PerThread { base: place.shard() + SHARD_HEADER_LEN as u32 },
         },
-        thread_shard: match place {
+        cell: match place {
             Shard::At(_) => None,
-            Shard::PerThread(place) => Some(place.at),
+            Shard::PerThread(place) => Some(Svma(place.cell().into())),
         },
+        own_places: made.own_places,
         code_at,
         code: made.bytes,
         start_up: made.start_up,

@@ -11,9 +11,10 @@ use super::decode::one;
 use super::effects::EffectsOf;
 use super::facts::FACTS;
 use crate::edit::{
-    Argument, Counter, Edit, EncodeError, Field, FieldKind, Free, GateDest, GateKind, Movable, OutOfReach, Reach,
+    Argument, Counter, Edit, EncodeError, Field, FieldKind, Free, GateDest, GateKind, Marked, Movable, OutOfReach,
+    Reach,
 };
-use crate::runtime::{RunTime, RunTimePlaces, SHARD_THREAD};
+use crate::runtime::{RunTime, RunTimePlaces};
 use crate::{Reg, RegSet, Svma};
 
 /// Registers that a function may change without giving them back.
@@ -84,7 +85,7 @@ impl Edit for X86_64 {
 
     fn count(&self, counter: Counter, free: Free, out: &mut Vec<u8>, fields: &mut Vec<Field>) -> usize {
         let mut in_one_step = |out: &mut Vec<u8>| {
-            fields.extend(increment(counter, out));
+            fields.push(increment(counter, out));
             out.len()
         };
         if flags_are_free(free) {
@@ -94,9 +95,9 @@ impl Edit for X86_64 {
             return with_flags_saved(out, in_one_step);
         }
         with_registers(free, RegSet::EMPTY, out, |out, [through]| {
-            fields.extend(access(counter, &[0x8b], through, out));
+            fields.push(access(counter, 0x8b, through, out));
             add_one(through, out);
-            fields.extend(access(counter, &[0x89], through, out));
+            fields.push(access(counter, 0x89, through, out));
             out.len()
         })
     }
@@ -132,56 +133,64 @@ impl Edit for X86_64 {
         }
         let in_one_step = |out: &mut Vec<u8>| {
             out.extend(Some(0xf0).filter(|_| counter == Counter::Contended));
-            access(counter, &[0x01], plus, out)
+            access(counter, 0x01, plus, out)
         };
         if FACTS.flags.without(free.regs | RegSet::of(Reg(super::facts::DF))).is_empty() {
-            fields.extend(in_one_step(out));
+            fields.push(in_one_step(out));
         } else if counter == Counter::Contended {
-            with_flags_saved(out, |out| fields.extend(in_one_step(out)));
+            with_flags_saved(out, |out| fields.push(in_one_step(out)));
         } else {
             let used = RegSet::of(Reg(plus));
             with_registers(free, used, out, |out, [through]| {
-                fields.extend(access(counter, &[0x8b], through, out));
+                fields.push(access(counter, 0x8b, through, out));
                 sum(through, through, plus, 0, out);
-                fields.extend(access(counter, &[0x89], through, out));
+                fields.push(access(counter, 0x89, through, out));
             });
         }
     }
 
-    fn mark(&self, row: Counter, note: Counter, free: Free, out: &mut Vec<u8>) -> [Option<Field>; 2] {
-        with_registers(free, RegSet::EMPTY, out, |out, [through]| match row {
-            Counter::Shared | Counter::Contended => {
-                [access(row, &[0x8d], through, out), access(note, &[0x89], through, out)]
+    fn mark(&self, row: Counter, note: Counter, free: Free, out: &mut Vec<u8>, fields: &mut Vec<(Field, Marked)>) {
+        with_registers(free, RegSet::EMPTY, out, |out, [through]| {
+            match row {
+                Counter::Shared | Counter::Contended => fields.push((access(row, 0x8d, through, out), Marked::Row)),
+                Counter::PerThread(distance) => load(through, distance, out),
             }
-            Counter::PerThread(offset) => {
-                load(through, offset, out);
-                [None, access(note, &[0x89], through, out)]
-            }
-        })
+            fields.push((access(note, 0x89, through, out), Marked::Note));
+        });
     }
 
-    fn count_marked(&self, note: Counter, column: u32, free: Free, out: &mut Vec<u8>) -> Option<Field> {
-        let per_thread = matches!(note, Counter::PerThread(_));
+    fn count_marked(
+        &self,
+        note: Counter,
+        column: u32,
+        free: Free,
+        out: &mut Vec<u8>,
+        fields: &mut Vec<(Field, Marked)>,
+    ) {
         // With the row in `base`, and `reg` in the other field.
-        let in_row = |out: &mut Vec<u8>, opcode: u8, base: u8, reg: u8| {
-            out.extend(Some(0x65).filter(|_| per_thread));
-            out.extend([0x48 | (reg >> 3) << 2 | base >> 3, opcode, 0x80 | (reg & 7) << 3 | base & 7]);
-            out.extend((8 * column).to_le_bytes());
+        let in_row = |out: &mut Vec<u8>, fields: &mut Vec<(Field, Marked)>, opcode: u8, base: u8, reg: u8| {
+            let rex = 0x48 | (reg >> 3) << 2 | base >> 3;
+            if let Counter::PerThread(_) = note {
+                // The row is a distance from the first counter, which the field is for: gs:[base + disp32].
+                let front = [0x65, rex, opcode, 0x84 | (reg & 7) << 3, 0x20 | base & 7];
+                fields.push((with_field(out, &front, FieldKind::Own), Marked::Column));
+            } else {
+                out.extend([rex, opcode, 0x80 | (reg & 7) << 3 | base & 7]);
+                out.extend((8 * column).to_le_bytes());
+            }
         };
         if flags_are_free(free) {
             return with_registers(free, RegSet::EMPTY, out, |out, [base]| {
-                let field = access(note, &[0x8b], base, out);
-                in_row(out, 0xff, base, 0);
-                field
+                fields.push((access(note, 0x8b, base, out), Marked::Note));
+                in_row(out, fields, 0xff, base, 0);
             });
         }
         with_registers(free, RegSet::EMPTY, out, |out, [base, through]| {
-            let field = access(note, &[0x8b], base, out);
-            in_row(out, 0x8b, base, through);
+            fields.push((access(note, 0x8b, base, out), Marked::Note));
+            in_row(out, fields, 0x8b, base, through);
             add_one(through, out);
-            in_row(out, 0x89, base, through);
-            field
-        })
+            in_row(out, fields, 0x89, base, through);
+        });
     }
 
     fn check_fork(&self, out: &mut Vec<u8>) -> Field {
@@ -279,8 +288,8 @@ impl Edit for X86_64 {
         }
         let plain = out.len();
         match kind.threads {
-            Some(shard) => gate_for_threads(shard, out, &mut fields),
-            None => fields.push((with_field(out, &[0xe9], FieldKind::Far), GateDest::Target)),
+            true => gate_for_threads(out, &mut fields),
+            false => fields.push((with_field(out, &[0xe9], FieldKind::Far), GateDest::Target)),
         }
         if kind.signals {
             out[plain - 1] = (out.len() - plain) as u8;
@@ -309,6 +318,10 @@ impl Edit for X86_64 {
             FieldKind::Far => {
                 let distance = i32::try_from(distance).map_err(|_| lost)?;
                 code[offset..offset + 4].copy_from_slice(&distance.to_le_bytes());
+            }
+            FieldKind::Own => {
+                let place = u32::try_from(to.0).map_err(|_| lost)?;
+                code[offset..offset + 4].copy_from_slice(&place.to_le_bytes());
             }
         }
         Ok(())
@@ -490,7 +503,7 @@ fn with_field(out: &mut Vec<u8>, opcode: &[u8], kind: FieldKind) -> Field {
     let offset = out.len() as u32;
     let size = match kind {
         FieldKind::Near => 1,
-        FieldKind::Far => 4,
+        FieldKind::Far | FieldKind::Own => 4,
     };
     out.resize(out.len() + size, 0);
     Field { offset, origin: out.len() as u32, kind }
@@ -510,7 +523,7 @@ fn near_only(insn: &Instruction, code: &[u8], reach: Reach, out: &mut Vec<u8>) -
 }
 
 /// To the target, unless the thread has no shard of its own.
-fn gate_for_threads(shard: u32, out: &mut Vec<u8>, fields: &mut Vec<(Field, GateDest)>) {
+fn gate_for_threads(out: &mut Vec<u8>, fields: &mut Vec<(Field, GateDest)>) {
     // cmp qword [state], 0: the distance is in front of the immediate.
     let mut state = with_field(out, &[0x48, 0x83, 0x3d], FieldKind::Far);
     out.push(0);
@@ -522,12 +535,12 @@ fn gate_for_threads(shard: u32, out: &mut Vec<u8>, fields: &mut Vec<(Field, Gate
     // mov r11, fs:[0]: the thread's own pointer to itself
     out.extend([0x64, 0x4c, 0x8b, 0x1c, 0x25, 0, 0, 0, 0]);
     // cmp r11, gs:[...]
-    out.extend([0x65, 0x4c, 0x3b, 0x1c, 0x25]);
-    out.extend((shard + SHARD_THREAD).to_le_bytes());
+    let cell = with_field(out, &[0x65, 0x4c, 0x3b, 0x1c, 0x25], FieldKind::Own);
     pop(11, out);
     let known = with_field(out, &[0x0f, 0x84], FieldKind::Far);
     let later = push_way_on(out, |out| with_field(out, &[0x4c, 0x8d, 0x1d], FieldKind::Far));
-    fields.extend([(state, GateDest::State), (known, GateDest::Target), (later, GateDest::Target)]);
+    fields.extend([(state, GateDest::State), (cell, GateDest::Cell)]);
+    fields.extend([(known, GateDest::Target), (later, GateDest::Target)]);
     fields.push((with_field(out, &[0xe9], FieldKind::Far), GateDest::NewThread));
 }
 
@@ -540,27 +553,17 @@ fn push_way_on<T>(out: &mut Vec<u8>, load: impl FnOnce(&mut Vec<u8>) -> T) -> T 
 }
 
 /// `inc` of the counter; for more than one thread in one step.
-fn increment(counter: Counter, out: &mut Vec<u8>) -> Option<Field> {
+fn increment(counter: Counter, out: &mut Vec<u8>) -> Field {
     out.extend(Some(0xf0).filter(|_| counter == Counter::Contended));
-    access(counter, &[0xff], 0, out)
+    access(counter, 0xff, 0, out)
 }
 
 /// One instruction with a counter as its memory operand and `reg` in the other field.
-fn access(counter: Counter, opcode: &[u8], reg: u8, out: &mut Vec<u8>) -> Option<Field> {
-    let rex = 0x48 | (reg >> 3) << 2;
+fn access(counter: Counter, opcode: u8, reg: u8, out: &mut Vec<u8>) -> Field {
+    let (rex, reg) = (0x48 | (reg >> 3) << 2, (reg & 7) << 3);
     match counter {
-        Counter::Shared | Counter::Contended => {
-            out.push(rex);
-            out.extend(opcode);
-            Some(with_field(out, &[(reg & 7) << 3 | 5], FieldKind::Far))
-        }
-        Counter::PerThread(offset) => {
-            // gs:[disp32], without a base: the thread's base is in gs.
-            out.extend([0x65, rex]);
-            out.extend(opcode);
-            out.extend([(reg & 7) << 3 | 4, 0x25]);
-            out.extend(offset.to_le_bytes());
-            None
-        }
+        Counter::Shared | Counter::Contended => with_field(out, &[rex, opcode, reg | 5], FieldKind::Far),
+        // gs:[disp32], without a base: the thread's base is in gs.
+        Counter::PerThread(_) => with_field(out, &[0x65, rex, opcode, reg | 4, 0x25], FieldKind::Own),
     }
 }

@@ -14,8 +14,8 @@
 //! Where threads have shards of their own, the main thread takes its shard at start-up, the others at a gate.
 
 use iced_x86::code_asm::{
-    CodeAssembler, CodeLabel, al, byte_ptr, eax, ecx, edi, edx, esi, ptr, qword_ptr, r10, r10d, r12, r12d, r13, r14,
-    r14d, r15, rax, rbp, rbx, rcx, rdi, rdx, rsi, rsp,
+    AsmMemoryOperand, CodeAssembler, CodeLabel, al, byte_ptr, eax, ecx, edi, edx, esi, ptr, qword_ptr, r10, r10d, r12,
+    r12d, r13, r14, r14d, r15, rax, rbp, rbx, rcx, rdi, rdx, rsi, rsp,
 };
 use iced_x86::{BlockEncoderOptions, IcedError};
 
@@ -24,6 +24,7 @@ use crate::edit::{Field, FieldKind};
 use crate::runtime::{HEADER_LEN, PATH_LEN, RunTime, RunTimePlaces, Shard, SignalCode, StartUp, VARIABLE};
 
 mod file;
+mod known;
 mod signal;
 mod threads;
 
@@ -35,11 +36,14 @@ mod call {
     pub const STAT: u32 = 4;
     pub const FSTAT: u32 = 5;
     pub const MMAP: u32 = 9;
+    pub const MPROTECT: u32 = 10;
     pub const MUNMAP: u32 = 11;
     pub const SIGPROCMASK: u32 = 14;
     pub const PREAD64: u32 = 17;
     pub const PWRITE64: u32 = 18;
     pub const ACCESS: u32 = 21;
+    pub const SCHED_YIELD: u32 = 24;
+    pub const MADVISE: u32 = 28;
     pub const GETPID: u32 = 39;
     pub const KILL: u32 = 62;
     pub const FLOCK: u32 = 73;
@@ -47,6 +51,7 @@ mod call {
     pub const ARCH_PRCTL: u32 = 158;
     pub const GETTID: u32 = 186;
     pub const EXIT_GROUP: u32 = 231;
+    pub const TGKILL: u32 = 234;
     pub const FALLOCATE: u32 = 285;
 }
 
@@ -59,9 +64,19 @@ const MAP_NORESERVE: u32 = 0x4000;
 const MAP_FIXED_NOREPLACE: u32 = 0x10_0000;
 const LOCK_UN: u32 = 8;
 const SIG_SETMASK: u32 = 2;
-/// In the state: start-up has run; counts are not kept. What threads need is described in `threads.rs`.
+/// In the state: the object is known at the window, start-up has run, counts are not kept; what stands for a thread's own
+/// memory while there is none.
+const KNOWN: i32 = 0;
 const STARTED: i32 = 8;
 const FAILED: i32 = 16;
+const NO_THREAD: i32 = 24;
+/// If threads have shards: where the window is, where in an area the shard and the cell are, the object's record; somebody
+/// else uses the thread's base register.
+const WINDOW_AT: i32 = 128;
+const SHARD_AT: i32 = 136;
+const CELL_AT: i32 = 144;
+const RECORD: i32 = 152;
+const FOREIGN: i32 = 160;
 const ESRCH: i32 = -3;
 /// `st_ino` in `struct stat`, and its size.
 const ST_INO: i32 = 8;
@@ -78,18 +93,23 @@ const FRAME: i32 = -AREA_AT + 64;
 const NAMESPACE: &[u8] = b"/proc/self/ns/pid\0";
 const LOST: &[u8] = b"lancet: counts are not kept: ";
 const NO_SPACE: &[u8] = b": no space, or cannot be mapped\n";
+const NO_AREA: &[u8] = b"lancet: counts are not kept: no memory for a thread's counters\n";
 const TOO_LONG: &[u8] = b"the path of the counts file is too long\n";
 
 /// The code, at its place.
 pub(super) fn assemble(places: &RunTimePlaces) -> Result<RunTime, IcedError> {
     let mut writer = Writer::new(*places)?;
     writer.write()?;
-    let Writer { mut asm, start_up, forked, new_thread, signals, .. } = writer;
+    let Writer { mut asm, start_up, forked, new_thread, own_places, signals, .. } = writer;
     let result = asm.assemble_options(places.at.0, BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS)?;
     let at = |label: &CodeLabel| result.label_ip(label).map(Svma);
     let (start_up, forked, new_thread) = (at(&start_up)?, at(&forked)?, at(&new_thread)?);
     let signals = places.cuts.map(|_| signals.placed(places.at, at)).transpose()?;
-    Ok(RunTime { start_up, forked, new_thread, signals, bytes: result.inner.code_buffer })
+    let own_places = match places.shard {
+        Shard::At(_) => None,
+        Shard::PerThread(_) => Some(distance_field((at(&own_places)? - places.at) as u32)),
+    };
+    Ok(RunTime { start_up, forked, new_thread, own_places, signals, bytes: result.inner.code_buffer })
 }
 
 /// Places in the code for handlers.
@@ -102,15 +122,18 @@ struct SignalLabels {
 
 impl SignalLabels {
     fn placed(&self, start: Svma, at: impl Fn(&CodeLabel) -> Result<Svma, IcedError>) -> Result<SignalCode, IcedError> {
-        let end = (at(&self.end)? - start) as u32;
-        let field = Field { offset: end + signal::END_FIELD, origin: end + signal::END_LEN, kind: FieldKind::Far };
         Ok(SignalCode {
             entry: at(&self.entry)?,
-            text_end: field,
+            text_end: distance_field((at(&self.end)? - start) as u32),
             frame: (at(&self.frame_start)?, at(&self.frame_end)?),
             frame_len: signal::FRAME_LEN,
         })
     }
+}
+
+/// The distance in `lea reg, [rip + ...]`.
+fn distance_field(insn: u32) -> Field {
+    Field { offset: insn + 3, origin: insn + 7, kind: FieldKind::Far }
 }
 
 struct Writer {
@@ -123,6 +146,8 @@ struct Writer {
     start: CodeLabel,
     take: CodeLabel,
     be_known: CodeLabel,
+    take_all: CodeLabel,
+    own_places: CodeLabel,
     texts: Vec<(CodeLabel, Vec<u8>)>,
 }
 
@@ -133,14 +158,32 @@ impl Writer {
         let mut asm = CodeAssembler::new(64)?;
         let mut label = || asm.create_label();
         let (start_up, forked, new_thread) = (label(), label(), label());
-        let (start, take, be_known) = (label(), label(), label());
+        let (start, take, be_known, take_all, own_places) = (label(), label(), label(), label(), label());
         let signals = SignalLabels { entry: label(), end: label(), frame_start: label(), frame_end: label() };
-        Ok(Writer { asm, places, start_up, forked, new_thread, signals, start, take, be_known, texts: Vec::new() })
+        Ok(Writer {
+            asm,
+            places,
+            start_up,
+            forked,
+            new_thread,
+            signals,
+            start,
+            take,
+            be_known,
+            take_all,
+            own_places,
+            texts: Vec::new(),
+        })
     }
 
     /// The distance from the code's start, where the start-up code is, for addressing through rbx.
     fn distance_to(&self, at: Svma) -> i32 {
         at.0.wrapping_sub(self.places.at.0) as i32
+    }
+
+    /// Something in the state, through rbx.
+    fn state(&self, field: i32) -> AsmMemoryOperand {
+        qword_ptr(rbx + (self.distance_to(self.places.state) + field))
     }
 
     fn system(&mut self, number: u32) -> Done {
@@ -160,6 +203,7 @@ impl Writer {
         self.after_fork()?;
         self.in_new_thread()?;
         self.become_known()?;
+        self.take_all()?;
         self.at_signal()?;
         self.first()?;
         self.take_shard()?;
@@ -171,9 +215,7 @@ impl Writer {
     }
 
     fn entry(&mut self) -> Done {
-        let mut start_up = self.start_up;
-        self.asm.set_label(&mut start_up)?;
-        self.start_up = start_up;
+        self.asm.set_label(&mut self.start_up)?;
         match self.places.start_up {
             StartUp::Program { old } => {
                 // rdx is for the program; the kernel and the loader promise nothing of other registers.
@@ -201,9 +243,7 @@ impl Writer {
     }
 
     fn after_fork(&mut self) -> Done {
-        let mut forked = self.forked;
-        self.asm.set_label(&mut forked)?;
-        self.forked = forked;
+        self.asm.set_label(&mut self.forked)?;
         let mut parent = self.asm.create_label();
         self.asm.test(rax, rax)?;
         self.asm.jnz(parent)?;
@@ -217,7 +257,7 @@ impl Writer {
                 self.asm.xor(edi, edi)?;
                 self.asm.call(self.take)?;
             }
-            Shard::PerThread(_) => self.take_all()?,
+            Shard::PerThread(_) => self.asm.call(self.take_all)?,
         }
         self.pop_all()?;
         self.asm.set_label(&mut parent)?;
@@ -233,9 +273,7 @@ impl Writer {
     /// Called with the environment in rdx: reads the variable, takes a shard.
     fn first(&mut self) -> Done {
         let (mut next, mut compare, mut copy, mut done, _) = self.labels5();
-        let mut start = self.start;
-        self.asm.set_label(&mut start)?;
-        self.start = start;
+        self.asm.set_label(&mut self.start)?;
         self.asm.push(rbx)?;
         self.asm.push(rbp)?;
         self.asm.lea(rbx, ptr(self.start_up))?;
@@ -269,12 +307,13 @@ impl Writer {
         let (lost, too_long) = (self.text(LOST), self.text(TOO_LONG));
         self.print(lost, LOST.len())?;
         self.print(too_long, TOO_LONG.len())?;
-        self.asm.mov(qword_ptr(rbx + self.distance_to(self.places.state) + FAILED), 1)?;
+        let failed = self.state(FAILED);
+        self.asm.mov(failed, 1)?;
         self.asm.set_label(&mut done)?;
-        if let Shard::PerThread(place) = self.places.shard {
+        if let Shard::PerThread(_) = self.places.shard {
             self.stand_in_for_thread()?;
             self.asm.call(self.be_known)?;
-            self.be_started(place)?;
+            self.be_started()?;
         }
         self.asm.mov(edi, 1u32)?;
         self.asm.call(self.take)?;
@@ -285,9 +324,7 @@ impl Writer {
 
     /// Called with rbx set, and in edi: add what was counted so far (in memory that is not the file's).
     fn take_shard(&mut self) -> Done {
-        let mut take = self.take;
-        self.asm.set_label(&mut take)?;
-        self.take = take;
+        self.asm.set_label(&mut self.take)?;
         for reg in [r12, r13, r14, r15, rdi] {
             self.asm.push(reg)?;
         }
@@ -304,13 +341,16 @@ impl Writer {
         let (mut own, mut uncounted, mut no_area) =
             (self.asm.create_label(), self.asm.create_label(), self.asm.create_label());
         self.asm.mov(qword_ptr(rbp + SPACE_AT), 0)?;
-        if let Shard::PerThread(place) = self.places.shard {
+        if let Shard::PerThread(_) = self.places.shard {
+            let foreign = self.state(FOREIGN);
+            self.asm.cmp(foreign, 0)?;
+            self.asm.jne(out)?;
             self.system(call::GETTID)?;
             self.asm.mov(r13, rax)?;
-            self.have_area(place, no_area)?;
+            self.have_area(no_area)?;
         }
-        let has_failed = self.distance_to(self.places.state) + FAILED;
-        self.asm.cmp(qword_ptr(rbx + has_failed), 0)?;
+        let has_failed = self.state(FAILED);
+        self.asm.cmp(has_failed, 0)?;
         self.asm.jne(uncounted)?;
         self.system(call::GETPID)?;
         self.asm.mov(r13, rax)?;
@@ -329,10 +369,10 @@ impl Writer {
         self.asm.mov(rax, qword_ptr(rbp + STAT_AT + ST_INO))?;
         self.asm.mov(qword_ptr(rbp + SPACE_AT), rax)?;
         self.asm.set_label(&mut no_namespace)?;
-        if let Shard::PerThread(place) = self.places.shard {
+        if let Shard::PerThread(_) = self.places.shard {
             self.system(call::GETTID)?;
             self.asm.mov(r13, rax)?;
-            self.take_over(place, own)?;
+            self.take_over(own)?;
         }
 
         let mut next = self.asm.create_label();
@@ -384,17 +424,22 @@ impl Writer {
         self.asm.mov(edx, NO_SPACE.len() as u32)?;
         self.asm.set_label(&mut failed)?;
         self.complain()?;
-        self.asm.mov(qword_ptr(rbx + has_failed), 1)?;
+        self.asm.mov(has_failed, 1)?;
         self.asm.set_label(&mut uncounted)?;
         match self.places.shard {
             Shard::At(_) => self.asm.nop()?,
-            Shard::PerThread(place) => {
-                self.count_for_nobody(place)?;
+            Shard::PerThread(_) => {
+                self.count_for_nobody()?;
                 self.asm.jmp(out)?;
                 // Not where the thread comes from that started this one.
                 self.asm.set_label(&mut no_area)?;
                 self.asm.xor(esi, esi)?;
                 self.set_base()?;
+                self.asm.cmp(has_failed, 0)?;
+                self.asm.jne(out)?;
+                self.asm.mov(has_failed, 1)?;
+                let text = self.text(NO_AREA);
+                self.print(text, NO_AREA.len())?;
             }
         }
         self.asm.set_label(&mut out)?;

@@ -17,13 +17,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lancet_engine::image::Image;
-use lancet_engine::layout::LayoutError;
 use lancet_engine::program::{FuncId, Program};
 use lancet_isa::runtime::VARIABLE;
 use tempfile::TempDir;
 
 use crate::Error;
-use crate::rewrite::Sharing;
+use crate::rewrite::{self, Slot};
 use crate::tools::count::{Counted, Rounds};
 use cache::Cache;
 pub use ends::{Ended, Ends, Watched};
@@ -79,21 +78,16 @@ impl Prepared {
         let at = |cause| Error::File { path: links.display().to_string(), cause };
         std::fs::create_dir(&links).map_err(at)?;
         let program = Image::open(&self.original)?;
-        match cache.rewritten(&self.original, options, Some(slots::of_program(&program))) {
+        match cache.rewritten(&self.original, options, Some(rewrite::with_threads(&program, Slot::PROGRAM))) {
             Ok(path) => self.program = path,
             Err(error) => self.left_out.push(error),
         }
         let Loaded { libraries, by_path } = libraries::loaded_by(&program)?;
         let name = || program.name().to_owned();
         self.left_out.extend(by_path.into_iter().map(|library| Error::LibraryByPath { program: name(), library }));
-        for (library, sharing) in libraries.iter().zip(slots::of_libraries(&program, &libraries)) {
-            let rewritten = match cache.rewritten(&library.path, options, Some(sharing)) {
-                Err(Error::Layout { cause: LayoutError::ManyCounters { .. }, .. }) => {
-                    cache.rewritten(&library.path, options, Some(Sharing::Atomic))
-                }
-                other => other,
-            };
-            match rewritten {
+        for (library, slot) in libraries.iter().zip(slots::of_libraries(&libraries)) {
+            let sharing = Image::open(&library.path).map(|image| rewrite::with_threads(&image, slot));
+            match sharing.map_err(Error::from).and_then(|how| cache.rewritten(&library.path, options, Some(how))) {
                 Ok(path) => std::os::unix::fs::symlink(path, links.join(&library.name)).map_err(at)?,
                 Err(error) => self.left_out.push(error),
             }

@@ -8,7 +8,7 @@ use iced_x86::code_asm::{
     r13, r14, r15, rax, rbp, rbx, rcx, rdi, rdx, rsi,
 };
 
-use super::{Done, Writer, call};
+use super::{Done, SHARD_AT, WINDOW_AT, Writer, call};
 use super::{LOST, MAP_FIXED, MAP_SHARED, NO_SPACE, PATH_AT, READ_WRITE, STAT_AT, TOO_LONG};
 use crate::runtime::{HEADER_LEN, IDENTITY_LEN, NAME_AT, PATH_LEN, SHARD_HEADER_LEN, Shard};
 
@@ -194,8 +194,8 @@ impl Writer {
         match self.places.shard {
             _ if !in_place => self.asm.xor(edi, edi)?,
             Shard::At(at) => self.asm.lea(rdi, ptr(rbx + self.distance_to(at)))?,
-            Shard::PerThread(place) => {
-                self.load_shard_place(place)?;
+            Shard::PerThread(_) => {
+                self.load_shard_place()?;
                 self.asm.mov(rdi, rax)?;
             }
         }
@@ -211,7 +211,7 @@ impl Writer {
     /// Code may have run before this did: what it counted is added to the shard in the file. Threads have an area as soon
     /// as another object took a shard, and count at the window before.
     pub(super) fn add_early_counts(&mut self, failed: CodeLabel) -> Done {
-        let mut done = self.asm.create_label();
+        let (mut done, mut moved) = (self.asm.create_label(), self.asm.create_label());
         self.asm.cmp(qword_ptr(rbp), 0)?;
         self.asm.je(done)?;
         self.map(false)?;
@@ -220,14 +220,20 @@ impl Writer {
         self.asm.mov(rdi, rax)?;
         match self.places.shard {
             Shard::At(shard) => self.asm.lea(rsi, ptr(rbx + self.distance_to(shard)))?,
-            Shard::PerThread(place) => {
-                self.asm.mov(esi, place.at)?;
+            Shard::PerThread(_) => {
+                let (window, place) = (self.state(WINDOW_AT), self.state(SHARD_AT));
+                self.asm.mov(rsi, window)?;
+                self.asm.add(rsi, place)?;
                 self.move_counts()?;
-                self.load_shard_place(place)?;
+                self.load_shard_place()?;
                 self.asm.mov(rsi, rax)?;
+                // Not if it is a shard of a file, of the process that this one was forked from.
+                self.asm.cmp(qword_ptr(rsi), 0)?;
+                self.asm.jne(moved)?;
             }
         }
         self.move_counts()?;
+        self.asm.set_label(&mut moved)?;
         self.asm.mov(rsi, self.places.shard_len)?;
         self.system(call::MUNMAP)?;
         self.asm.set_label(&mut done)?;

@@ -32,9 +32,6 @@ const RESTORER: i32 = 0x0fc0_c748;
 const CELL_LEN: i32 = 8 * CUT_NUMBERS as i32;
 /// With the return address, what the frame has that calls the handler. So the stack is aligned as the kernel had it.
 pub(super) const FRAME_LEN: u8 = 16;
-/// Where the distance is in `lea rcx, [...]`, and how long that is.
-pub(super) const END_FIELD: u32 = 3;
-pub(super) const END_LEN: u32 = 7;
 
 impl Writer {
     /// Gates lead here, with the way on on the stack, if rdx points right behind the return address.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::{Derived, Placement, Rounds, Slot};
 
 /// Changes with whatever would make old notes misunderstood, the analysis' numbering of edges included.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 
 /// No program has so many counters that its notes are larger; what claims to be is not ours.
 const MAX_BYTES: u64 = 1 << 30;
