@@ -496,12 +496,6 @@ impl Search<'_> {
             self.table_access(&resolved)
         });
         let Some((shape, index)) = access else { return false };
-        // Of a table that is open on another path, nothing more can be learnt here.
-        let limit = index_limit(&index);
-        let is_known = |(known, span): &(Shape, Span)| *known == shape && !span.is_checked && span.range.1 >= limit;
-        if self.origins.found.iter().any(is_known) {
-            return true;
-        }
         if !self.settle_index(shape, &index, state.conditions.iter()) {
             // On another path the target may come from another table, which is looked for whatever is found here.
             let goal = Goal::Index(shape, Term::new(index));

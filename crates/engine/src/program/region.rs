@@ -641,6 +641,8 @@ impl<'a> Builder<'a, '_> {
     fn finish(&mut self, jumps: Jumps) -> RegionCfg {
         let mut mentions = std::mem::take(&mut self.scratch.mentions);
         let mut blocks = Vec::with_capacity(self.scratch.leaders.len());
+        // They were found in the order of jumps.
+        self.scratch.runs.sort_unstable_by_key(|run| run.offset);
         for run in &self.scratch.runs {
             let mut offset = run.offset;
             let mut first = run.insns.start;
@@ -653,8 +655,10 @@ impl<'a> Builder<'a, '_> {
                 }
             }
         }
-        // Runs were found in the order of jumps.
-        blocks.sort_unstable_by_key(|block| block.start);
+        // Offsets follow the order of the parts, which is not that of addresses; and some runs may overlap.
+        if !blocks.is_sorted_by_key(|block| block.start) {
+            blocks.sort_unstable_by_key(|block| block.start);
+        }
         let overlaps = blocks.windows(2).any(|pair| pair[0].end_address() > pair[1].start);
         mentions.sort_unstable();
         mentions.dedup();
