@@ -528,8 +528,8 @@ impl Discovery<'_> {
                 }
             }
         });
-        let changed = (0..).zip(&self.regions).filter(|(_, region)| region.dirty || region.fresh);
-        let changed: Vec<u32> = changed.map(|(number, _)| number).collect();
+        let changed = self.regions.par_iter().enumerate().filter(|(_, region)| region.dirty || region.fresh);
+        let changed: Vec<u32> = changed.map(|(number, _)| number as u32).collect();
         let is_new = !changed.is_empty();
         self.active = Active::Only(changed);
         is_new
@@ -538,15 +538,16 @@ impl Discovery<'_> {
     /// Data that code mentions and that an open table seems to run into. The data of one source file stands together,
     /// as its code does, so only the functions around are asked.
     fn data_behind_open_tables(&self) -> Vec<Svma> {
-        // With the number of their region; sorted by it.
-        let mut open: Vec<(usize, Range<Svma>)> = Vec::new();
-        for (i, region) in self.regions.iter().enumerate() {
-            for table in region.open_tables() {
+        let open = self.regions.par_iter().enumerate().flat_map_iter(|(i, region)| {
+            let is_joined = region.parts.len() > 1;
+            region.open_tables().map(move |table| {
                 // What was found before a part was joined may have ended at an entry that leads there.
-                let end = if region.parts.len() > 1 { first_behind(&self.stops, table.at) } else { None };
-                open.push((i, table.at + 1..end.unwrap_or(table.end())));
-            }
-        }
+                let end = if is_joined { first_behind(&self.stops, table.at) } else { None };
+                (i, table.at + 1..end.unwrap_or(table.end()))
+            })
+        });
+        // With the number of their region; sorted by it.
+        let open: Vec<(usize, Range<Svma>)> = open.collect();
         let around = |i: usize, region: &Region| {
             let first = open.partition_point(|(of, _)| of + NEIGHBOURS <= i);
             let behind = open.partition_point(|(of, _)| *of <= i + NEIGHBOURS);

@@ -29,10 +29,10 @@ impl Discovery<'_> {
                 found.push(to);
             }
         }
-        if !self.image.kind().is_position_independent() {
-            found.extend(self.words_in_data());
-        }
         let wanted = |at: Svma| in_gap(at) || labels.binary_search(&at).is_ok();
+        if !self.image.kind().is_position_independent() {
+            found.extend(self.words_in_data(&wanted));
+        }
         let mentioned = self.regions.par_iter().flat_map_iter(|region| Self::constants_in_code(region, &wanted));
         found.par_extend(mentioned);
         found.retain(|at| wanted(*at));
@@ -59,11 +59,12 @@ impl Discovery<'_> {
 
     /// Ranges of code, padding aside, that no region's code covers.
     fn gaps(&self) -> Vec<(Svma, Svma)> {
-        let mut covered: Vec<(Svma, Svma)> = Vec::with_capacity(self.regions.len());
-        for region in &self.regions {
-            covered.push((region.start(), region.code_end()));
-            covered.extend(region.parts[1..].iter().map(|part| (part.start, part.end)));
-        }
+        let covered_by = |region: &Region| {
+            let others = region.parts[1..].iter().map(|part| (part.start, part.end));
+            [(region.start(), region.code_end())].into_iter().chain(others).collect::<Vec<_>>()
+        };
+        let covered = self.regions.par_iter().flat_map_iter(|region| covered_by(region));
+        let mut covered: Vec<(Svma, Svma)> = covered.collect();
         covered.sort_unstable();
         let mut gaps = Vec::new();
         for range in self.image.code_ranges() {
@@ -71,26 +72,25 @@ impl Discovery<'_> {
             let first = covered.partition_point(|(start, _)| *start < range.start);
             let inside = covered[first..].iter().take_while(|(start, _)| *start < range.end());
             for (start, end) in inside.copied().chain([(range.end(), range.end())]) {
-                if start > at && !is_padding(self.image, at, start) {
+                if start > at {
                     gaps.push((at, start));
                 }
                 at = at.max(end);
             }
         }
-        gaps
+        gaps.into_par_iter().filter(|(start, end)| !is_padding(self.image, *start, *end)).collect()
     }
 
     /// Pointer-sized words of the data of a program at a fixed address.
-    fn words_in_data(&self) -> Vec<Svma> {
-        let mut words = Vec::new();
+    fn words_in_data(&self, wanted: &(dyn Fn(Svma) -> bool + Sync)) -> Vec<Svma> {
         let size = u64::from(self.image.isa().facts().pointer_bytes);
-        for segment in self.image.segments().iter().filter(|segment| !segment.executable) {
+        let data = self.image.segments().par_iter().filter(|segment| !segment.executable);
+        let words = data.flat_map(|segment| {
             let aligned = Svma(segment.svma.0.next_multiple_of(size));
-            for i in 0..segment.file_size.saturating_sub(aligned - segment.svma) / size {
-                words.extend(self.image.pointer_at(aligned + i * size));
-            }
-        }
-        words
+            let count = segment.file_size.saturating_sub(aligned - segment.svma) / size;
+            (0..count).into_par_iter().filter_map(move |i| self.image.pointer_at(aligned + i * size))
+        });
+        words.filter(|to| wanted(*to)).collect()
     }
 
     /// Addresses that the instructions of a region that can run mention.
