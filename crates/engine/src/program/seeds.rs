@@ -26,10 +26,6 @@ pub(super) struct Seed {
 }
 
 pub(super) fn collect(image: &Image) -> Vec<Seed> {
-    let mut seeds: BTreeMap<Svma, Seed> = BTreeMap::new();
-    for stub in plt_stubs(image) {
-        seeds.insert(stub.start, stub);
-    }
     let in_plt = |at: Svma| image.code_ranges().iter().any(|range| is_plt(range) && range.contains(at));
     let by_fde = image.fdes().par_iter().filter_map(|fde| {
         // The frame of a signal trampoline is described from one byte before it, for unwinders that subtract one.
@@ -41,7 +37,9 @@ pub(super) fn collect(image: &Image) -> Vec<Seed> {
         let part = !fde.entry_state && !fde.signal_frame;
         Some(Seed { start, end, found_by: FoundBy::Fde, part, referenced: false })
     });
-    seeds.extend(by_fde.collect::<Vec<_>>().into_iter().map(|seed| (seed.start, seed)));
+    // Made of all at once, which are in order: many times faster than one by one.
+    let stated = plt_stubs(image).into_iter().chain(by_fde.collect::<Vec<_>>());
+    let mut seeds: BTreeMap<Svma, Seed> = stated.map(|seed| (seed.start, seed)).collect();
     let by_symbol = image.symbols().par_iter().filter_map(|symbol| {
         let is_function = matches!(symbol.kind, SymbolKind::Function | SymbolKind::IFunc);
         if !is_function || !image.is_code(symbol.svma) || in_plt(symbol.svma) {
