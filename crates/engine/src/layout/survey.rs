@@ -54,6 +54,8 @@ pub enum Obstacle {
     Scattered { at: Svma },
     #[error("the jump table at {at} belongs to another function, too")]
     SharedTable { at: Svma },
+    #[error("the jump table at {at} overlaps another of its jump tables, which reads the entries otherwise")]
+    OverlappingTables { at: Svma },
     #[error("there is no room at {at} for a jump to its clone")]
     NoRoom { at: Svma },
 }

@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | pointers that the loader relocates | anything | each is repointed |
 //! | addresses | anything | each is overwritten: it is the address of a block of the function |
-//! | distances of four bytes | a check of the index | each is overwritten |
+//! | distances of four bytes | a check or a mask of the index | each is overwritten |
 //! | other distances | | the table stays; jumps stand at the old targets |
 //!
 //! A table whose size was only guessed from its content may be shorter than it seems. Its entries, if they are
@@ -45,8 +45,8 @@ pub(super) struct TableSurvey {
     pub joined: Vec<EdgeId>,
 }
 
-/// Which function has the table entry at an address.
-pub(super) struct TableOwners(FxHashMap<Svma, Owner>);
+/// Which function has the table entries in each [`GRANULE`] of the image.
+pub(super) struct TableOwners(FxHashMap<u64, Owner>);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
@@ -59,8 +59,8 @@ impl TableOwners {
         let mut owners = FxHashMap::default();
         for (i, func) in program.funcs().iter().enumerate() {
             let id = FuncId(i as u32);
-            for place in func.tables.iter().flat_map(places) {
-                let owner = owners.entry(place).or_insert(Owner::One(id));
+            for granule in func.tables.iter().flat_map(granules) {
+                let owner = owners.entry(granule).or_insert(Owner::One(id));
                 if *owner != Owner::One(id) {
                     *owner = Owner::Several;
                 }
@@ -75,6 +75,29 @@ fn places(table: &JumpTable) -> impl Iterator<Item = Svma> {
     (0..table.targets.len() as u64).map(move |i| at + i * step)
 }
 
+/// Entries of tables that overlap may start at different addresses, so they are known by the units that they are in.
+const GRANULE: u64 = 4;
+
+fn granules(table: &JumpTable) -> impl Iterator<Item = u64> {
+    let last_byte = u64::from(table.entry_bytes) - 1;
+    places(table).flat_map(move |place| place.0 / GRANULE..=(place + last_byte).0 / GRANULE)
+}
+
+/// Where two tables of a function overlap, and an entry that is changed would not lead to the same place by both.
+fn conflict<'t>(image: &Image, tables: &'t [JumpTable]) -> Option<&'t JumpTable> {
+    let reading = |table: &JumpTable| {
+        let offset = table.at.0 % GRANULE.max(u64::from(table.entry_bytes));
+        (table.entry_bytes, table.base, offset, is_changed(image, table))
+    };
+    let mut known: FxHashMap<u64, &JumpTable> = FxHashMap::default();
+    tables.iter().find(|table| {
+        granules(table).any(|granule| {
+            let other = *known.entry(granule).or_insert(table);
+            reading(other) != reading(table) && (is_changed(image, other) || is_changed(image, table))
+        })
+    })
+}
+
 pub(super) fn survey(program: &Program, owners: &TableOwners, id: FuncId) -> Result<TableSurvey, Obstacle> {
     let func = program.func(id);
     let image = program.image();
@@ -84,9 +107,12 @@ pub(super) fn survey(program: &Program, owners: &TableOwners, id: FuncId) -> Res
     let mut labels: Vec<Svma> = reached.map(|edge| func.block(edge.to).start).collect();
     labels.sort_unstable();
     labels.dedup();
+    if let Some(table) = conflict(image, &func.tables) {
+        return Err(Obstacle::OverlappingTables { at: table.at });
+    }
     let mut kept: Vec<Svma> = Vec::new();
     for table in &func.tables {
-        if places(table).any(|place| owners.0.get(&place) == Some(&Owner::Several)) {
+        if granules(table).any(|granule| owners.0.get(&granule) == Some(&Owner::Several)) {
             return Err(Obstacle::SharedTable { at: table.at });
         }
         if is_changed(image, table) {
@@ -141,7 +167,7 @@ fn is_changed(image: &Image, table: &JumpTable) -> bool {
                     matches!(image.relocation_at(place).map(|reloc| reloc.kind), Some(RelocKind::Relative(_)))
                 })
         }
-        Some(_) => table.entry_bytes == 4 && table.bound == Bound::Checked,
+        Some(_) => table.entry_bytes == 4 && table.bound != Bound::Content,
     }
 }
 

@@ -9,6 +9,7 @@ use super::dfs::Dfs;
 use super::discover::{Discovery, Region, frame_is_gone, last_insn};
 use super::func::{Block, BlockId, Call, Edge, EdgeKind, Exit, ExitKind, Func, Part, Problem};
 use super::graph::Graph;
+use super::growth::tables_that_may_go_on;
 use super::liveness::{self, Liveness};
 use super::loops::LoopForest;
 use crate::image::Image;
@@ -18,8 +19,11 @@ pub(super) fn functions(found: Discovery<'_>) -> Vec<Func> {
     let mut known: Vec<Part> = found.regions.iter().flat_map(|region| region.parts.iter().copied()).collect();
     known.sort_by_key(|part| part.start);
     let around = Around { image: found.image, known };
-    let build = |space: &mut Workspace, region: Box<Region>| Builder::build(&around, *region, space);
-    found.regions.into_par_iter().map_init(Workspace::default, build).collect()
+    let open = tables_that_may_go_on(&found);
+    let build = |space: &mut Workspace, (number, region): (usize, Box<Region>)| {
+        Builder::build(&around, *region, open.get(&number).cloned().unwrap_or_default(), space)
+    };
+    found.regions.into_par_iter().enumerate().map_init(Workspace::default, build).collect()
 }
 
 /// The effects of a callee that keeps to the calling convention. It kills nothing: a compiler that sees both sides
@@ -82,7 +86,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn build(around: &Around<'_>, mut region: Region, space: &mut Workspace) -> Func {
+    fn build(around: &Around<'_>, mut region: Region, problems: Vec<Problem>, space: &mut Workspace) -> Func {
         let entry = region.start();
         region.parts[0].end = region.code_end().max(entry + 1);
         let mut blocks = std::mem::take(&mut region.cfg.blocks);
@@ -101,7 +105,7 @@ impl Builder<'_> {
             edges: Vec::with_capacity(blocks.len() * 3 / 2),
             exits: Vec::new(),
             calls: Vec::with_capacity(calls),
-            problems: Vec::new(),
+            problems,
         };
         let mut numbered = Vec::with_capacity(blocks.len());
         for (i, (block, returning)) in blocks.iter().zip(&returning).enumerate() {

@@ -118,15 +118,25 @@ pub(super) type Bounds = (i64, i64);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub(super) range: Bounds,
-    /// Something keeps the index in this range; otherwise it just cannot be larger.
-    pub(super) is_checked: bool,
+    pub(super) by: Limit,
+}
+
+/// What keeps an index in its range. The order is by how much that tells of a table's size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Limit {
+    /// Its width: it just cannot be larger.
+    Width,
+    /// A mask. It tells the largest index if all values that pass it occur; a compiler may know that some do not.
+    Mask,
+    /// A comparison.
+    Check,
 }
 
 impl Span {
     /// Of an index that may be either.
     pub(super) fn and(self, other: Span) -> Span {
         let range = (self.range.0.min(other.range.0), self.range.1.max(other.range.1));
-        Span { range, is_checked: self.is_checked && other.is_checked }
+        Span { range, by: self.by.min(other.by) }
     }
 }
 

@@ -168,9 +168,9 @@ impl Region {
         })
     }
 
-    /// The tables whose size is known from their content only.
+    /// The tables whose size no check tells.
     fn open_tables(&self) -> impl Iterator<Item = &JumpTable> {
-        self.cfg.tables.iter().filter(|table| table.bound == Bound::Content)
+        self.cfg.tables.iter().filter(|table| table.bound != Bound::Checked)
     }
 
     /// Does something else begin inside of a table?
@@ -186,7 +186,7 @@ pub(super) struct Discovery<'a> {
     pub(super) regions: Vec<Box<Region>>,
     pub(super) index: Index,
     /// Where jump tables start: no other goes on past one.
-    stops: Vec<Svma>,
+    pub(super) stops: Vec<Svma>,
     pub(super) slots: Slots,
     pub(super) exits: Exits,
     pub(super) dependents: Dependents,

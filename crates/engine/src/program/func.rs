@@ -141,6 +141,8 @@ pub enum Problem {
     BadInstruction { at: Svma },
     #[error("control runs past the end of the code at {at}")]
     RunsOut { at: Svma },
+    #[error("the jump table at {table} may go on: what would be its next entry leads to {to}, outside of the function")]
+    OpenTable { table: Svma, to: Svma },
 }
 
 /// One function: its blocks, and how control runs between them, in and out.

@@ -4,10 +4,15 @@
 //! entry leads to has joined it, the table may be longer. Most of what it leads to then was read as part of the part, so
 //! there is no need to read all of the function again.
 
-use lancet_isa::Svma;
+use std::ops::ControlFlow;
 
-use super::blocks::{End, RegionCfg};
-use super::func::Part;
+use lancet_isa::Svma;
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::blocks::{End, RegionBlock, RegionCfg};
+use super::discover::{Discovery, Region};
+use super::func::{Part, Problem};
 use super::jump_tables::{Bound, JumpTable, first_behind};
 use crate::image::Image;
 
@@ -87,4 +92,50 @@ fn has_loose_ends(parts: &[Part], cfg: &RegionCfg) -> bool {
 /// Where the entry at an address leads, if that is in the function.
 fn next_target(image: &Image, table: &JumpTable, at: Svma, is_inside: &dyn Fn(Svma) -> bool) -> Option<Svma> {
     table.entry(image, at).filter(|to| is_inside(*to))
+}
+
+/// The tables that may be longer than they were read, by the number of their region.
+///
+/// A table whose size is known by its content only was read up to an entry that leads out of the function. Mostly something
+/// else stands there. But the entry may also lead to a part of the function that nobody knows to be one.
+pub(super) fn tables_that_may_go_on(found: &Discovery<'_>) -> FxHashMap<usize, Vec<Problem>> {
+    let problems = found.regions.par_iter().enumerate().filter_map(|(number, region)| {
+        let tables = region.cfg.tables.iter().filter(|table| table.bound == Bound::Content);
+        let problem =
+            |table: &JumpTable| Some(Problem::OpenTable { table: table.at, to: goes_on_to(found, region, table)? });
+        let problems: Vec<Problem> = tables.filter_map(problem).collect();
+        (!problems.is_empty()).then_some((number, problems))
+    });
+    problems.collect()
+}
+
+/// Where a table would lead behind its last entry, if nothing shows that it ends there.
+fn goes_on_to(found: &Discovery<'_>, region: &Region, table: &JumpTable) -> Option<Svma> {
+    let end = table.end();
+    let to = table.entry(found.image, end).filter(|to| found.image.is_code(*to) && !region.contains(*to))?;
+    let ends_before = |stop: Svma| stop > table.at && stop <= end;
+    let mut mentioned = region.cfg.mentions.iter().map(|(_, to)| *to);
+    if first_behind(&found.stops, table.at).is_some_and(ends_before) || mentioned.any(ends_before) {
+        return None;
+    }
+    let Some(into) = found.containing(to) else { return Some(to) };
+    let into = &found.regions[into];
+    // A switch jumps to no other function, and to the middle of no instruction.
+    let is_function = into.start() == to && !into.part;
+    let blocks = &into.cfg.blocks;
+    let block = blocks.partition_point(|block| block.start <= to).checked_sub(1).map(|i| &blocks[i]);
+    let is_cut = block.is_some_and(|block| to < block.end_address() && !is_boundary(found.image, block, to));
+    (!is_function && !is_cut).then_some(to)
+}
+
+/// Does an instruction of the block start there?
+fn is_boundary(image: &Image, block: &RegionBlock, at: Svma) -> bool {
+    let mut starts = false;
+    let code = image.bytes(block.start, u64::from(block.len)).unwrap_or_default();
+    // The block decoded before.
+    let _ = image.isa().decode(code, block.start, &mut |insn| {
+        starts = insn.at == at;
+        if insn.at < at { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    starts
 }

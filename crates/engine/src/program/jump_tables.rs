@@ -20,7 +20,7 @@ use lancet_isa::value::{Expr, Place, Values};
 use lancet_isa::{Facts, Flow, Insn, Isa, Reg, RegSet, Svma};
 use rustc_hash::FxHashMap;
 
-use super::bounds::{Condition, Needs, Span, Term, bounded, masked};
+use super::bounds::{Condition, Limit, Needs, Span, Term, bounded, masked};
 use super::constants::Constants;
 use super::expr::{Linear, Substituted, any_part, extend, simplify, substitute, upper_bound};
 use super::ways::{Blocks, Via, Ways};
@@ -52,7 +52,7 @@ pub(super) struct View<'a> {
     pub(super) stops: &'a [Svma],
     /// The first of more such addresses behind one; they are dear to find.
     pub(super) data_behind: &'a dyn Fn(Svma) -> Option<Svma>,
-    /// How many entries to read at most of tables whose size nothing tells, and whether one had more.
+    /// How many entries to read at most of tables whose size no check tells, and whether one had more.
     pub(super) entries: u64,
     pub(super) has_more: Cell<bool>,
     pub(super) computed: &'a Computed,
@@ -146,6 +146,8 @@ impl JumpTable {
 pub enum Bound {
     /// Conditions on every path to the jump bound the index.
     Checked,
+    /// On some path only a mask or the index's width does, and all entries that it allows make sense.
+    Masked,
     /// Nothing does: the table ends where its content stops making sense.
     Content,
 }
@@ -513,11 +515,10 @@ impl Search<'_> {
         index: &Expr,
         conditions: impl Iterator<Item = &'c Condition>,
     ) -> bool {
-        let range = bounded(index, conditions).or_else(|| masked(index));
-        if let Some(range) = range {
-            self.origins.found.push((shape, Span { range, is_checked: true }));
-        }
-        range.is_some()
+        let checked = bounded(index, conditions).map(|range| Span { range, by: Limit::Check });
+        let span = checked.or_else(|| Some(Span { range: masked(index)?, by: Limit::Mask }));
+        self.origins.found.extend(span.map(|span| (shape, span)));
+        span.is_some()
     }
 
     /// The end of a path that reached no bound.
@@ -529,7 +530,7 @@ impl Search<'_> {
             }
             Goal::Index(shape, index) => {
                 self.open = true;
-                self.origins.found.push((*shape, Span { range: (0, index_limit(&index.expr)), is_checked: false }));
+                self.origins.found.push((*shape, Span { range: (0, index_limit(&index.expr)), by: Limit::Width }));
             }
         }
     }
@@ -616,18 +617,21 @@ impl View<'_> {
         // base, unless they are relative to code.
         let before_base = shape.base.map_or(0, |base| base.wrapping_sub(shape.at) / shape.scale);
         let is_start = shape.base.is_some_and(|base| !self.image.is_code(Svma(base)));
-        if !span.is_checked && is_start && before_base <= MAX_ENTRIES {
+        if span.by == Limit::Width && is_start && before_base <= MAX_ENTRIES {
             first = first.max(before_base as i64);
         }
         let at = Svma(shape.at.wrapping_add((first as u64).wrapping_mul(shape.scale)));
-        let stop = match span.is_checked {
-            true => None,
-            false => [first_behind(self.stops, at), (self.data_behind)(at)].into_iter().flatten().min(),
+        let (stop, whole) = match span.by {
+            Limit::Check => (None, Bound::Checked),
+            Limit::Mask | Limit::Width => {
+                let stops = [first_behind(self.stops, at), (self.data_behind)(at)];
+                (stops.into_iter().flatten().min(), Bound::Masked)
+            }
         };
         let mut targets = Vec::new();
-        let mut bound = Bound::Checked;
+        let mut bound = whole;
         for i in 0..=(last.saturating_sub(first).max(0) as u64).min(MAX_ENTRIES) {
-            if !span.is_checked && i >= self.entries {
+            if span.by != Limit::Check && i >= self.entries {
                 self.has_more.set(true);
                 bound = Bound::Content;
                 break;
@@ -635,7 +639,7 @@ impl View<'_> {
             let entry = at + i.wrapping_mul(shape.scale);
             let past_stop = stop.is_some_and(|stop| entry >= stop);
             match read_entry(self.image, entry, shape.entry_bits / 8, shape.base.map(Svma)) {
-                Some(target) if !past_stop && is_target(target, span.is_checked) => targets.push(target),
+                Some(target) if !past_stop && is_target(target, span.by != Limit::Width) => targets.push(target),
                 _ => {
                     bound = Bound::Content;
                     break;

@@ -166,7 +166,7 @@ pub(super) fn analyse(around: &Surroundings<'_>, spec: &RegionSpec<'_>, scratch:
     cfg
 }
 
-/// So many entries are read of every table before more of one whose size is not known: the code that they lead to mentions
+/// So many entries are read of every table before more of one whose size no check tells: the code that they lead to mentions
 /// most of what stands behind it. A compiler makes no smaller tables.
 const SURE_ENTRIES: u64 = 4;
 
@@ -215,7 +215,7 @@ impl Scratch {
 struct Look {
     /// At all of them, or only at those that were not resolved.
     again: bool,
-    /// How many entries to read of tables whose size nothing tells.
+    /// How many entries to read of tables whose size no check tells.
     entries: u64,
 }
 
@@ -249,7 +249,7 @@ struct Builder<'a, 's> {
     isa: &'static dyn Isa,
     slices: Vec<Slice<'a>>,
     data: RefCell<Data>,
-    /// The tables whose size nothing tells, as far as they were read.
+    /// The tables whose size no check tells, as far as they were read.
     read: Vec<Range<Svma>>,
     /// Which instructions may throw to which landing pads.
     pads: OnceCell<Vec<(u32, LandingPad)>>,
@@ -277,12 +277,12 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Was a table whose size is known by its content only read into something that the code mentions?
+    /// Was a table whose size no check tells read into something that the code mentions?
     fn has_read_past_an_end(&self) -> bool {
         self.read.iter().any(|table| self.data_behind(table.start).is_some_and(|stop| stop < table.end))
     }
 
-    /// The first data behind an address that the code mentions which was decoded so far. Only tables of unknown size ask
+    /// The first data behind an address that the code mentions which was decoded so far. Only tables of unchecked size ask
     /// for it.
     fn data_behind(&self, at: Svma) -> Option<Svma> {
         let mut data = self.data.borrow_mut();
@@ -613,7 +613,7 @@ impl<'a> Builder<'a, '_> {
             self.scratch.followed.is_stale = !all_followed;
         }
         if matches!(progress, Progress::NewCode(_)) {
-            let open = jumps.tables.iter().filter(|table| table.bound == Bound::Content);
+            let open = jumps.tables.iter().filter(|table| table.bound != Bound::Checked);
             self.read.extend(open.map(|table| table.at..table.end()));
         }
         // Those that are known are other ways, too.

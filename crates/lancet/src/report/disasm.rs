@@ -270,6 +270,7 @@ fn write_jump_table(table: &JumpTableReport, out: &mut dyn Write, text: &Text) -
     let base = table.base.as_ref().map_or(String::new(), |base| format!(", relative to {base}"));
     let bound = match table.bound {
         "checked" => "index checked",
+        "masked" => "index masked",
         _ => "size by content",
     };
     let mut shape = format!(

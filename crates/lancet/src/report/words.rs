@@ -42,6 +42,7 @@ pub fn exit(kind: ExitKind) -> &'static str {
 pub fn bound(bound: Bound) -> &'static str {
     match bound {
         Bound::Checked => "checked",
+        Bound::Masked => "masked",
         Bound::Content => "content",
     }
 }
