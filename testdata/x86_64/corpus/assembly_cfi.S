@@ -111,6 +111,48 @@ asm_clamp_low:
         .long   .Ldispatch_0 - .Ldispatch_table
         .text
 
+/* A leaf whose unlikely cases stand elsewhere, as gcc arranges them: nothing in the unwind table tells that piece from a
+   function, and control comes to it through a check and a table only, mostly in its middle. */
+        begin   asm_weight
+        cmp     $4, %rdi
+        ja      .Lweight_other
+        lea     .Lweight_table(%rip), %rdx
+        movslq  (%rdx,%rdi,4), %rax
+        add     %rdx, %rax
+        jmp     *%rax
+.Lweight_0:
+        lea     (%rsi,%rsi,8), %rax
+        ret
+.Lweight_3:
+        mov     $3, %eax
+        ret
+        end     asm_weight
+        .section .text.unlikely, "ax", @progbits
+        .type   asm_weight.cold, @function
+asm_weight.cold:
+        .cfi_startproc
+.Lweight_1:
+        lea     100(%rsi), %rax
+        ret
+.Lweight_2:
+        mov     %rsi, %rax
+        shl     $7, %rax
+        ret
+.Lweight_other:
+        mov     $-2, %rax
+        ret
+        .cfi_endproc
+        .size   asm_weight.cold, . - asm_weight.cold
+        .section .rodata
+        .p2align 2
+.Lweight_table:
+        .long   .Lweight_0 - .Lweight_table
+        .long   .Lweight_2 - .Lweight_table
+        .long   .Lweight_1 - .Lweight_table
+        .long   .Lweight_3 - .Lweight_table
+        .long   .Lweight_2 - .Lweight_table
+        .text
+
 /* A table of addresses that the loader relocates in a PIE. */
         begin   asm_dispatch_wide
         and     $3, %edi

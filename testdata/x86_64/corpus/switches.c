@@ -250,6 +250,49 @@ NOINLINE static long under_pressure(const long *v, int x) {
     return a + b + c + d + e + f + g + h + i + j;
 }
 
+/* The masks allow more than the program uses, and a table stands right behind the other. */
+NOINLINE static int masked_and_known(unsigned x, unsigned y) {
+    int a = 0;
+    switch (x >> 4 & 15) {
+    case 0: a = DO(41); break;
+    case 1: a = 1 - DO(a); break;
+    case 2: a = DO(a) * 3; break;
+    case 3: DO(y); break;
+    case 4: a = DO(9) - a; break;
+    case 5: a += 12; break;
+    case 6: a ^= DO(x); break;
+    case 7: a = 7 + DO(7); break;
+    case 8: a = -DO(2); break;
+    case 9: a = DO(a) << 2; break;
+    default: __builtin_unreachable();
+    }
+    DO(a);
+    switch (y & 31) {
+    case 0: a += DO(1); break;
+    case 1: a -= DO(21); break;
+    case 2: a *= DO(3) & 7; break;
+    case 3: a ^= DO(44); break;
+    case 4: a = ~DO(a); break;
+    case 5: DO(a), DO(x); break;
+    case 6: a |= DO(6); break;
+    default: __builtin_unreachable();
+    }
+    return DO(a);
+}
+
+/* Values in between do not occur. LLVM lets their entries lead to the end of the function. */
+NOINLINE static int holes_that_nothing_uses(unsigned x) {
+    switch (x) {
+    case 0: return DO(11);
+    case 2: return DO(22) * 2;
+    case 3: return DO(33) + 3;
+    case 6: return DO(66) - 6;
+    case 7: return DO(77) ^ 7;
+    case 9: return DO(99) | 9;
+    default: __builtin_unreachable();
+    }
+}
+
 NOINLINE static int calls_in_cases(int x) {
     switch (x) {
     case 0: dense(1); return 1;
@@ -275,6 +318,8 @@ int main(void) {
         nested(x & 7, x & 15), under_pressure(values, x), duff(x & 31), calls_in_cases(x);
         struct node node = {0, x & 7, x, 0};
         of_a_field(&node);
+        masked_and_known(((unsigned)x % 10) << 4, (unsigned)x % 7);
+        holes_that_nothing_uses((const unsigned[]){0, 2, 3, 6, 7, 9}[(unsigned)x % 6]);
         global_kind = x & 15;
         of_a_global();
     }

@@ -3,7 +3,8 @@
 //! GCC moves the unlikely blocks of a function away, with an FDE of their own. Most of these say so by starting with a
 //! frame. One that starts without is told from a function by how it is reached: never called, pointed to or named,
 //! jumped to from one function only, and either it jumps back into the middle of that function, or it is reached by a
-//! conditional jump and is not aligned as functions are (or follows another part without a gap).
+//! conditional jump and is not aligned as functions are (or follows another part without a gap). No function is one
+//! that only another one enters, in the middle.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -25,8 +26,20 @@ struct Reached {
     from_several: bool,
     by_jump: bool,
     by_branch: bool,
+    /// The first region that jumps into the middle of it, where it does not say that it is a part.
+    inside_from: Option<u32>,
+    /// ... and others do.
+    inside_from_several: bool,
     /// The regions into whose middle it jumps.
     jumps_into: Vec<u32>,
+}
+
+impl Reached {
+    /// The region that alone reaches it, and in its middle.
+    fn only_from_inside(&self) -> Option<u32> {
+        let is_alone = |from: &u32| !self.from_several && self.from.is_none_or(|other| other == *from);
+        self.inside_from.filter(|_| !self.inside_from_several).filter(is_alone)
+    }
 }
 
 impl Discovery<'_> {
@@ -106,6 +119,15 @@ impl Discovery<'_> {
             }
             direct.push(owner);
         }
+        for i in 0..count {
+            let region = &self.regions[i as usize];
+            let is_own = direct[i as usize] == i && !called[i as usize].load(Ordering::Relaxed);
+            let inside = reached[i as usize].only_from_inside().filter(|_| is_own && region.may_be_part());
+            // What jumps into it may be a part of it.
+            if let Some(from) = inside.filter(|from| direct[*from as usize] != i) {
+                direct[i as usize] = from;
+            }
+        }
         // A part of a part belongs to the function; a ring of parts is no function's.
         let settle = |i: u32| {
             let last = (0..16).fold(i, |at, _| direct[at as usize]);
@@ -125,6 +147,9 @@ impl Discovery<'_> {
             if !at_start {
                 reached[flow.from as usize].jumps_into.push(to as u32);
                 if !self.regions[to].part {
+                    let into = &mut reached[to];
+                    into.inside_from_several |= into.inside_from.is_some_and(|from| from != flow.from);
+                    into.inside_from.get_or_insert(flow.from);
                     continue;
                 }
             }

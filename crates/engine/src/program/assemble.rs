@@ -10,6 +10,7 @@ use super::discover::{Discovery, Region, frame_is_gone, last_insn};
 use super::func::{Block, BlockId, Call, Edge, EdgeKind, Exit, ExitKind, Func, Part, Problem};
 use super::graph::Graph;
 use super::growth::tables_that_may_go_on;
+use super::jump_tables::is_nowhere;
 use super::liveness::{self, Liveness};
 use super::loops::LoopForest;
 use crate::image::Image;
@@ -76,6 +77,7 @@ fn keep_reached(blocks: &mut Vec<RegionBlock>, returning: &mut Vec<bool>, reache
 
 struct Builder<'a> {
     around: &'a Around<'a>,
+    parts: Vec<Part>,
     /// Of the blocks, in order.
     starts: Vec<Svma>,
     ends: Vec<Svma>,
@@ -100,6 +102,7 @@ impl Builder<'_> {
         let calls = blocks.iter().filter(|block| matches!(block.end, End::Call(_))).count();
         let mut builder = Builder {
             around,
+            parts: region.parts.clone(),
             starts,
             ends: blocks.iter().map(RegionBlock::end_address).collect(),
             edges: Vec::with_capacity(blocks.len() * 3 / 2),
@@ -209,6 +212,9 @@ impl Builder<'_> {
 
     /// To no block of the function.
     fn leave(&mut self, from: BlockId, at: Svma, kind: EdgeKind) {
+        if kind == EdgeKind::Table && is_nowhere(self.around.image, &self.parts, at) {
+            return;
+        }
         let kind = match kind {
             EdgeKind::Fall | EdgeKind::CallReturn | EdgeKind::Repeat => ExitKind::RunsInto(at),
             EdgeKind::Jump | EdgeKind::Taken | EdgeKind::Table => ExitKind::TailCall(Target::Direct(at)),

@@ -17,13 +17,14 @@ use rayon::prelude::*;
 
 use super::active::Active;
 use super::blocks::{End, NO_BLOCK, RegionBlock, RegionCfg};
+use super::bounds::Limit;
 use super::exits::Exits;
 use super::extend::extend_group;
 use super::func::{FoundBy, Part};
 use super::groups::Groups;
 use super::growth::{Growth, grow_tables};
 use super::index::Index;
-use super::jump_tables::{Bound, JumpTable, first_behind};
+use super::jump_tables::{Bound, JumpTable, first_behind, is_nowhere};
 use super::never::{self, Slots};
 use super::noreturn::{Dependents, Links};
 use super::region::{self, RegionSpec, Scratch, Surroundings};
@@ -125,9 +126,28 @@ impl Region {
         self.parts.iter().any(|part| part.contains(at))
     }
 
+    /// See [`is_nowhere`].
+    pub(super) fn is_nowhere(&self, image: &Image, at: Svma) -> bool {
+        is_nowhere(image, &self.parts, at)
+    }
+
     /// Where control may enter.
     pub(super) fn all_entries(&self) -> impl Iterator<Item = Svma> {
         [self.start()].into_iter().chain(self.pads.iter().chain(&self.entries).copied())
+    }
+
+    /// What must limit the index of a jump table so that its entries may lead into this region, which then is a part of the
+    /// table's function. `None`: nothing makes it one.
+    fn limit_of_ways(&self) -> Option<Limit> {
+        match self.part {
+            true => Some(Limit::Mask),
+            false => self.may_be_part().then_some(Limit::Check),
+        }
+    }
+
+    /// It does not say that it is a part of a function, but some do not.
+    pub(super) fn may_be_part(&self) -> bool {
+        self.found_by == FoundBy::Fde && !self.referenced
     }
 
     /// Lets control enter at an address; `true` if that leads to code that was not read yet.
@@ -196,8 +216,8 @@ pub(super) struct Discovery<'a> {
     met: Vec<(u32, u32)>,
     /// Does a region never return, as far as is known?
     pub(super) noreturn: Vec<bool>,
-    /// Regions that say that they are parts of functions.
-    split: Vec<Part>,
+    /// Regions that may be parts of functions: see [`Region::limit_of_ways`].
+    split: Vec<(Part, Limit)>,
 }
 
 /// Control that leaves a region, or calls.
@@ -269,7 +289,8 @@ impl Discovery<'_> {
     pub(super) fn reindex(&mut self) {
         self.index = Index::new(&self.regions);
         self.noreturn = self.regions.iter().map(|region| region.noreturn || region.named_noreturn).collect();
-        self.split = self.regions.iter().filter(|region| region.part).map(|region| region.parts[0]).collect();
+        self.split =
+            self.regions.iter().filter_map(|region| Some((region.parts[0], region.limit_of_ways()?))).collect();
         self.dependents = Dependents::default();
         let is_active = |region: &Region| region.dirty || region.fresh || region.unlinked || !region.pending.is_empty();
         let active = (0..).zip(&self.regions).filter(|(_, region)| is_active(region)).map(|(number, _)| number);
@@ -363,9 +384,9 @@ impl Discovery<'_> {
 
     fn analyse_dirty(&mut self) {
         let (image, index, split) = (self.image, &self.index, &self.split);
-        let outside_target = |at: Svma| {
-            let i = split.partition_point(|part| part.start <= at);
-            i > 0 && split[i - 1].contains(at)
+        let outside_target = |at: Svma, by: Limit| {
+            let i = split.partition_point(|(part, _)| part.start <= at);
+            i > 0 && split[i - 1].0.contains(at) && by >= split[i - 1].1
         };
         let (noreturn, slots) = (&self.noreturn, &self.slots);
         let comes_back = |to: Svma| index.starting_at(to).is_none_or(|to| !noreturn[to as usize]);
@@ -432,7 +453,11 @@ impl Discovery<'_> {
                         }
                     }
                     End::Fall if runs_out() => add(next, OutflowKind::Other),
-                    End::Tables => region.cfg.successors(block, &mut |to| add(to, OutflowKind::Other)),
+                    End::Tables => region.cfg.successors(block, &mut |to| {
+                        if !region.is_nowhere(self.image, to) {
+                            add(to, OutflowKind::Other);
+                        }
+                    }),
                     _ => {}
                 }
             };

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use super::blocks::{End, RegionBlock, RegionCfg};
 use super::discover::{Discovery, Region};
 use super::func::{Part, Problem};
-use super::jump_tables::{Bound, JumpTable, first_behind};
+use super::jump_tables::{Bound, JumpTable, first_behind, is_nowhere};
 use crate::image::Image;
 
 /// What came of it.
@@ -30,23 +30,23 @@ const MOST_ENTRIES: usize = 256;
 
 /// Lets the open tables of a region go on to the first of `stops`, which are sorted, or to an entry that makes no sense.
 pub(super) fn grow_tables(image: &Image, stops: &[Svma], parts: &[Part], cfg: &mut RegionCfg) -> Growth {
-    let is_inside = |at: Svma| parts.iter().any(|part| part.contains(at));
+    let is_target = |at: Svma| is_in(parts, at) || is_nowhere(image, parts, at);
     let mut unread = Vec::new();
     let mut has_grown = false;
     let mut tables = std::mem::take(&mut cfg.tables);
     for table in tables.iter_mut().filter(|table| table.bound == Bound::Content) {
         let goes_on =
-            |at: Svma| stops.binary_search(&at).is_err() && next_target(image, table, at, &is_inside).is_some();
+            |at: Svma| stops.binary_search(&at).is_err() && next_target(image, table, at, &is_target).is_some();
         if !goes_on(table.end()) {
             continue;
         }
         // What the region's own code mentions ends a table, too.
-        let mentioned = cfg.mentions.iter().map(|(_, to)| *to).filter(|to| *to > table.at && !is_inside(*to)).min();
+        let mentioned = cfg.mentions.iter().map(|(_, to)| *to).filter(|to| *to > table.at && !is_in(parts, *to)).min();
         let stop = [first_behind(stops, table.at), mentioned].into_iter().flatten().min();
         let mut targets = table.targets.to_vec();
         let mut end = table.end();
         while stop.is_none_or(|stop| end < stop)
-            && let Some(to) = next_target(image, table, end, &is_inside)
+            && let Some(to) = next_target(image, table, end, &is_target)
         {
             let is_block = cfg.block_at(to).is_some();
             let next = cfg.blocks.partition_point(|block| block.start <= to);
@@ -54,11 +54,12 @@ pub(super) fn grow_tables(image: &Image, stops: &[Svma], parts: &[Part], cfg: &m
             if is_in_block && !is_block && (cfg.overlaps || !cfg.split(image, to)) {
                 break;
             }
+            let is_code = !is_nowhere(image, parts, to);
             if cfg.followed.binary_search(&to).is_ok() || targets.len() == MOST_ENTRIES {
                 cfg.tables = tables;
                 return Growth::Unclear;
             }
-            unread.extend(Some(to).filter(|_| !is_in_block));
+            unread.extend(Some(to).filter(|_| is_code && !is_in_block));
             targets.push(to);
             end = end + u64::from(table.stride);
         }
@@ -81,7 +82,7 @@ pub(super) fn grow_tables(image: &Image, stops: &[Svma], parts: &[Part], cfg: &m
 /// Does a block lead to code of the region that was not read? Nothing led to that block before the parts were joined, so it
 /// was not followed. (Behind a call that does not come back there may be none.)
 fn has_loose_ends(parts: &[Part], cfg: &RegionCfg) -> bool {
-    let is_unread = |at: Svma| parts.iter().any(|part| part.contains(at)) && cfg.block_at(at).is_none();
+    let is_unread = |at: Svma| is_in(parts, at) && cfg.block_at(at).is_none();
     (0..cfg.blocks.len()).filter(|i| !matches!(cfg.blocks[*i].end, End::Call(_) | End::Tables)).any(|i| {
         let mut is_loose = false;
         cfg.ways_out(i, &mut |to| is_loose |= is_unread(to));
@@ -89,9 +90,13 @@ fn has_loose_ends(parts: &[Part], cfg: &RegionCfg) -> bool {
     })
 }
 
-/// Where the entry at an address leads, if that is in the function.
-fn next_target(image: &Image, table: &JumpTable, at: Svma, is_inside: &dyn Fn(Svma) -> bool) -> Option<Svma> {
-    table.entry(image, at).filter(|to| is_inside(*to))
+fn is_in(parts: &[Part], at: Svma) -> bool {
+    parts.iter().any(|part| part.contains(at))
+}
+
+/// Where the entry at an address leads, if it may be one of the table.
+fn next_target(image: &Image, table: &JumpTable, at: Svma, is_target: &dyn Fn(Svma) -> bool) -> Option<Svma> {
+    table.entry(image, at).filter(|to| is_target(*to))
 }
 
 /// The tables that may be longer than they were read, by the number of their region.

@@ -23,6 +23,7 @@ use rustc_hash::FxHashMap;
 use super::bounds::{Condition, Limit, Needs, Span, Term, bounded, masked};
 use super::constants::Constants;
 use super::expr::{Linear, Substituted, any_part, extend, simplify, substitute, upper_bound};
+use super::func::Part;
 use super::ways::{Blocks, Via, Ways};
 use crate::image::Image;
 
@@ -115,7 +116,8 @@ pub struct JumpTable {
     pub stride: u8,
     /// What a relative entry is added to; `None`: entries are addresses.
     pub base: Option<Svma>,
-    /// One for each entry, in order.
+    /// One for each entry, in order. Where no value of the index can use an entry, compilers let it lead to the function's
+    /// end: see [`is_nowhere`].
     pub targets: Box<[Svma]>,
     pub bound: Bound,
 }
@@ -139,6 +141,12 @@ impl JumpTable {
     pub(super) fn entry(&self, image: &Image, at: Svma) -> Option<Svma> {
         read_entry(image, at, self.entry_bytes, self.base)
     }
+}
+
+/// Is an address the end of a function, as its unwind table states it? LLVM lets entries of a table lead there that are
+/// never used.
+pub(super) fn is_nowhere(image: &Image, parts: &[Part], at: Svma) -> bool {
+    parts.iter().any(|part| image.fde_at(part.start).is_some_and(|fde| fde.start == part.start && fde.end() == at))
 }
 
 /// How the size of a table is known.
@@ -247,9 +255,9 @@ pub(super) struct Origins {
     unknown: bool,
 }
 
-/// May the function continue there? The flag tells whether the index is known to be in bounds: what is read past the
-/// end of a table must not pass for a target in some other part of the text.
-pub(super) type IsTarget<'a> = dyn Fn(Svma, bool) -> bool + 'a;
+/// May the function continue there? That depends on what limits the index: what is read past the end of a table must not pass
+/// for a target in some other part of the text.
+pub(super) type IsTarget<'a> = dyn Fn(Svma, Limit) -> bool + 'a;
 
 /// Follows the target of the indirect jump that ends `block`. Also tells the blocks that were looked at.
 pub(super) fn follow(view: &View<'_>, block: usize) -> (Origins, Vec<usize>) {
@@ -574,7 +582,7 @@ pub(super) fn conclude(view: &View<'_>, jump: Svma, origins: &Origins, is_target
     if origins.unknown {
         return Resolution::Unknown;
     }
-    let on_target = origins.labels.iter().all(|at| is_target(*at, false));
+    let on_target = origins.labels.iter().all(|at| is_target(*at, Limit::Width));
     let mut shapes: Vec<(Shape, Span)> = Vec::new();
     for (shape, span) in &origins.found {
         match shapes.iter_mut().find(|(known, _)| known == shape) {
@@ -628,9 +636,18 @@ impl View<'_> {
                 (stops.into_iter().flatten().min(), Bound::Masked)
             }
         };
+        // What leads into the function somewhere is no array of pointers to functions.
+        let is_label = |i| {
+            let target = self.read_entry(shape, at + i * shape.scale);
+            target.is_some_and(|to| {
+                is_target(to, Limit::Width) && self.image.fde_at(to).is_none_or(|fde| fde.start != to)
+            })
+        };
+        let count = (last.saturating_sub(first).max(0) as u64).min(MAX_ENTRIES) + 1;
+        let by = if span.by == Limit::Check && !(0..count).any(is_label) { Limit::Mask } else { span.by };
         let mut targets = Vec::new();
         let mut bound = whole;
-        for i in 0..=(last.saturating_sub(first).max(0) as u64).min(MAX_ENTRIES) {
+        for i in 0..count {
             if span.by != Limit::Check && i >= self.entries {
                 self.has_more.set(true);
                 bound = Bound::Content;
@@ -638,8 +655,8 @@ impl View<'_> {
             }
             let entry = at + i.wrapping_mul(shape.scale);
             let past_stop = stop.is_some_and(|stop| entry >= stop);
-            match read_entry(self.image, entry, shape.entry_bits / 8, shape.base.map(Svma)) {
-                Some(target) if !past_stop && is_target(target, span.by != Limit::Width) => targets.push(target),
+            match self.read_entry(shape, entry) {
+                Some(target) if !past_stop && is_target(target, by) => targets.push(target),
                 _ => {
                     bound = Bound::Content;
                     break;
@@ -652,6 +669,10 @@ impl View<'_> {
         let base = shape.base.map(Svma);
         let (entry_bytes, stride) = (shape.entry_bits / 8, shape.scale as u8);
         Some(JumpTable { jump, at, entry_bytes, stride, base, targets: targets.into(), bound })
+    }
+
+    fn read_entry(&self, shape: Shape, at: Svma) -> Option<Svma> {
+        read_entry(self.image, at, shape.entry_bits / 8, shape.base.map(Svma))
     }
 
     /// Is nothing in a table the start of a function? Only unwind tables tell that for sure.

@@ -14,9 +14,10 @@ use std::ops::{ControlFlow, Range};
 use lancet_isa::{Effects, Flow, Insn, Isa, Svma, Target};
 
 use super::blocks::{End, NO_BLOCK, RegionBlock, RegionCfg, note_mentions};
+use super::bounds::Limit;
 use super::exits::Exits;
 use super::func::Part;
-use super::jump_tables::{Bound, Computed, MAX_ENTRIES, View, first_behind};
+use super::jump_tables::{Bound, Computed, MAX_ENTRIES, View, first_behind, is_nowhere};
 use super::jumps::Jumps;
 use super::ways::{Blocks, Via, Ways};
 use crate::image::{Image, LandingPad};
@@ -121,7 +122,7 @@ struct Run {
 pub(super) struct Surroundings<'a> {
     pub(super) image: &'a Image,
     /// May a table of this region point there, though it is outside? (A cold part.)
-    pub(super) outside_target: &'a (dyn Fn(Svma) -> bool + Sync),
+    pub(super) outside_target: &'a (dyn Fn(Svma, Limit) -> bool + Sync),
     /// Does a call come back, as far as is known?
     pub(super) returns: &'a (dyn Fn(Target) -> bool + Sync),
     /// Calls that do not because of what they are given.
@@ -146,6 +147,7 @@ pub(super) fn analyse(around: &Surroundings<'_>, spec: &RegionSpec<'_>, scratch:
     let mut region = Builder {
         around,
         isa: around.image.isa(),
+        parts: spec.parts,
         slices,
         data: RefCell::default(),
         read: Vec::new(),
@@ -247,6 +249,7 @@ struct Data {
 struct Builder<'a, 's> {
     around: &'a Surroundings<'a>,
     isa: &'static dyn Isa,
+    parts: &'a [Part],
     slices: Vec<Slice<'a>>,
     data: RefCell<Data>,
     /// The tables whose size no check tells, as far as they were read.
@@ -572,9 +575,9 @@ impl<'a> Builder<'a, '_> {
             has_more: Cell::new(false),
             computed: &self.scratch.computed,
         };
-        let is_target = |at: Svma, in_bounds: bool| match self.offset(at) {
+        let is_target = |at: Svma, by: Limit| match self.offset(at) {
             Some(offset) => !self.is_inside_insn(offset),
-            None => in_bounds && (self.around.outside_target)(at),
+            None => (self.around.outside_target)(at, by) || is_nowhere(self.around.image, self.parts, at),
         };
         let is_new = |to: Svma| self.offset(to).is_some_and(|to| self.scratch.leader_at[to as usize] == NO_LEADER);
         let mut leaders: Vec<u32> = self.scratch.jumps.iter().map(|jump| self.leader_of(*jump)).collect();
