@@ -27,7 +27,7 @@ use super::index::Index;
 use super::jump_tables::{Bound, JumpTable, first_behind, is_nowhere};
 use super::never::{self, Slots};
 use super::noreturn::{Dependents, Links};
-use super::region::{self, RegionSpec, Scratch, Surroundings};
+use super::region::{self, RegionSpec, Surroundings};
 use super::seeds::{self, Seed};
 use crate::image::{Cfa, Image};
 
@@ -276,6 +276,7 @@ pub(super) fn discover(image: &Image) -> Discovery<'_> {
         found.rounds();
         looks += 1;
     }
+    region::free_scratch();
     found
 }
 
@@ -399,10 +400,10 @@ impl Discovery<'_> {
         let around = Surroundings { image, outside_target: &outside_target, returns: &returns, exits, stops };
         let (mut dirty, mut others): (Vec<_>, Vec<_>) =
             self.active.pick(&mut self.regions).into_iter().partition(|(_, region)| region.dirty);
-        dirty.par_iter_mut().for_each_init(Scratch::default, |scratch, (_, region)| {
+        dirty.par_iter_mut().for_each(|(_, region)| {
             region.pending.clear();
             let entries: Vec<Svma> = region.all_entries().collect();
-            region.cfg = region::analyse(&around, &RegionSpec { parts: &region.parts, entries: &entries }, scratch);
+            region.cfg = region::analyse(&around, &RegionSpec { parts: &region.parts, entries: &entries });
             region.stale = false;
             region.read();
         });

@@ -35,6 +35,8 @@ const MAX_INDEX_WALKS: usize = 64;
 /// The same for all tables of one jump: an interpreter's may be reached from a hundred places, each with its own index.
 const MAX_ALL_INDEX_WALKS: usize = 4096;
 const MAX_INDEX_DEPTH: usize = 32;
+/// ... and where the index is in memory, which compilers check right before they load it.
+const MAX_INDEX_DEPTH_IN_MEMORY: usize = 8;
 /// Conditions remembered on a path.
 const MAX_CONDITIONS: usize = 8;
 /// No switch has more entries.
@@ -218,6 +220,10 @@ struct State {
 }
 
 impl State {
+    fn max_index_depth(&self) -> usize {
+        if self.goal.term().needs.memory { MAX_INDEX_DEPTH_IN_MEMORY } else { MAX_INDEX_DEPTH }
+    }
+
     fn needs(&self) -> Needs {
         self.conditions.iter().fold(self.goal.term().needs, |needs, condition| needs.and(condition.needs()))
     }
@@ -299,7 +305,7 @@ impl Search<'_> {
     fn walk(&mut self, mut block: usize, mut upto: usize, mut state: State) {
         while !self.open && self.walk_block(block, upto, &mut state) {
             let preds = self.view.before(block);
-            if self.is_spent() || state.index_depth >= MAX_INDEX_DEPTH || preds.is_empty() {
+            if self.is_spent() || state.index_depth >= state.max_index_depth() || preds.is_empty() {
                 return self.give_up(&state);
             }
             let [(pred, via)] = preds[..] else { return self.fork(block, state) };
@@ -740,22 +746,27 @@ pub(super) fn overwritten_by_calls(facts: &Facts) -> RegSet {
     facts.abi.results.without(facts.abi.preserved)
 }
 
-/// Drops conditions that depend on what was overwritten. `false`: the goal does. A call may write `memory`, but not the
-/// slots of the frame that the compiler spills to.
+/// Drops conditions that depend on what was overwritten. `false`: the goal does. A call may write `memory`, also variables in
+/// the frame whose address it was given. But a compiler spills the address of a table, and reloads it behind calls: what then
+/// comes out shows that it was one.
 fn keep_what_survives(state: &mut State, written: RegSet, compared: bool, memory: bool, facts: &Facts) -> bool {
     let frame = facts.abi.preserved | RegSet::of(facts.stack_pointer);
-    let lost_load = |part: &Expr| match part {
-        Expr::Load { addr, .. } => match Linear::of(addr).terms[..] {
-            [(Expr::Reg(base), 1)] => !frame.contains(*base),
+    let is_no_slot = |part: &Expr| match part {
+        Expr::Load { addr, bits } => match Linear::of(addr).terms[..] {
+            [(Expr::Reg(base), 1)] => !frame.contains(*base) || *bits != facts.pointer_bytes * 8,
             _ => true,
         },
         _ => false,
     };
-    let lost = |term: &Term| {
-        term.needs.depends_on(written, compared) || memory && term.needs.memory && any_part(&term.expr, &lost_load)
-    };
-    state.conditions.retain(|c| !lost(&c.left) && !lost(&c.right));
-    !lost(state.goal.term())
+    let is_lost = |term: &Term| term.needs.depends_on(written, compared) || memory && term.needs.memory;
+    state.conditions.retain(|c| !is_lost(&c.left) && !is_lost(&c.right));
+    match &state.goal {
+        Goal::Target(term) => {
+            let is_kept = !term.needs.depends_on(written, compared);
+            is_kept && !(memory && term.needs.memory && any_part(&term.expr, &is_no_slot))
+        }
+        Goal::Index(_, term) => !is_lost(term),
+    }
 }
 
 /// Could this be an entry of a jump table? Strides other than an entry's are those of arrays of structures.

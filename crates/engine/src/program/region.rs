@@ -11,7 +11,7 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ops::{ControlFlow, Range};
 
-use lancet_isa::{Effects, Flow, Insn, Isa, Svma, Target};
+use lancet_isa::{Effects, Flow, Insn, Isa, Reader, Svma, Target};
 
 use super::blocks::{End, NO_BLOCK, RegionBlock, RegionCfg, note_mentions};
 use super::bounds::Limit;
@@ -35,7 +35,7 @@ pub(super) struct RegionSpec<'a> {
 /// Instructions are found by *offset*: the parts of the region stand one behind the other, each followed by a gap
 /// longer than any instruction, so that running out of a part never runs into the next.
 #[derive(Default)]
-pub(super) struct Scratch {
+struct Scratch {
     insns: Vec<Insn>,
     runs: Vec<Run>,
     /// The run of each instruction.
@@ -131,7 +131,20 @@ pub(super) struct Surroundings<'a> {
     pub(super) stops: &'a [Svma],
 }
 
-pub(super) fn analyse(around: &Surroundings<'_>, spec: &RegionSpec<'_>, scratch: &mut Scratch) -> RegionCfg {
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// Gives the buffers of all workers back.
+pub(super) fn free_scratch() {
+    rayon::broadcast(|_| drop(SCRATCH.take()));
+}
+
+pub(super) fn analyse(around: &Surroundings<'_>, spec: &RegionSpec<'_>) -> RegionCfg {
+    SCRATCH.with_borrow_mut(|scratch| analyse_in(scratch, around, spec))
+}
+
+fn analyse_in(scratch: &mut Scratch, around: &Surroundings<'_>, spec: &RegionSpec<'_>) -> RegionCfg {
     let mut slices = Vec::with_capacity(spec.parts.len());
     let mut base = 0;
     for part in spec.parts {
@@ -144,10 +157,12 @@ pub(super) fn analyse(around: &Surroundings<'_>, spec: &RegionSpec<'_>, scratch:
         base += len + GAP;
     }
     scratch.begin(base);
+    let isa = around.image.isa();
     let mut region = Builder {
         around,
-        isa: around.image.isa(),
+        isa,
         parts: spec.parts,
+        readers: slices.iter().map(|slice| isa.reader(slice.code, slice.start)).collect(),
         slices,
         data: RefCell::default(),
         read: Vec::new(),
@@ -251,6 +266,8 @@ struct Builder<'a, 's> {
     isa: &'static dyn Isa,
     parts: &'a [Part],
     slices: Vec<Slice<'a>>,
+    /// Of the slices.
+    readers: Vec<Box<dyn Reader + 'a>>,
     data: RefCell<Data>,
     /// The tables whose size no check tells, as far as they were read.
     read: Vec<Range<Svma>>,
@@ -339,13 +356,13 @@ impl<'a> Builder<'a, '_> {
         })
     }
 
-    fn slice(&self, offset: u32) -> Slice<'a> {
-        let i = self.slices.partition_point(|slice| slice.base <= offset);
-        self.slices[i.saturating_sub(1)]
+    /// The place in `slices` of the one that an offset is in.
+    fn slice(&self, offset: u32) -> usize {
+        self.slices.partition_point(|slice| slice.base <= offset).saturating_sub(1)
     }
 
     fn address(&self, offset: u32) -> Svma {
-        let slice = self.slice(offset);
+        let slice = self.slices[self.slice(offset)];
         slice.start + u64::from(offset - slice.base)
     }
 
@@ -400,12 +417,12 @@ impl<'a> Builder<'a, '_> {
 
     /// Decodes up to where control leaves for good, or to something decoded before.
     fn decode_from(&mut self, from: u32) {
-        let Slice { start, base, code } = self.slice(from);
-        let at = self.address(from);
-        let isa = self.isa;
+        let slice = self.slice(from);
+        let Slice { start, base, .. } = self.slices[slice];
+        let mut readers = std::mem::take(&mut self.readers);
         let first = self.scratch.insns.len();
         // What fails to decode is found again, as a gap behind the last instruction, when blocks are built.
-        let _ = isa.decode(&code[(from - base) as usize..], at, &mut |insn| {
+        let _ = readers[slice].decode_from((from - base) as usize, &mut |insn| {
             let scratch = &mut *self.scratch;
             let offset = base + (insn.at - start) as u32;
             let slot = &mut scratch.at_offset[offset as usize];
@@ -443,6 +460,7 @@ impl<'a> Builder<'a, '_> {
             self.add_leader(insn.end());
             ControlFlow::Continue(())
         });
+        self.readers = readers;
         let scratch = &mut *self.scratch;
         if scratch.insns.len() > first {
             let (number, end) = (scratch.runs.len() as u32, scratch.insns.len());

@@ -13,7 +13,22 @@ use std::ops::ControlFlow;
 use super::fields::Field;
 use super::insn::{BfInsn, Op};
 use super::{Blackfin, Disassembler, effects, values};
-use crate::{Decode, DecodeError, Delay, Flow, Insn, Svma, Syntax, Target};
+use crate::{Decode, DecodeError, Delay, Flow, Insn, Reader, Svma, Syntax, Target};
+
+struct CodeReader<'c> {
+    code: &'c [u8],
+    at: Svma,
+}
+
+impl Reader for CodeReader<'_> {
+    fn decode_from(
+        &mut self,
+        offset: usize,
+        visit: &mut dyn FnMut(&Insn) -> ControlFlow<()>,
+    ) -> Result<(), DecodeError> {
+        Blackfin.decode(self.code.get(offset..).unwrap_or_default(), self.at + offset as u64, visit)
+    }
+}
 
 impl Decode for Blackfin {
     fn decode(
@@ -40,6 +55,10 @@ impl Decode for Blackfin {
             offset += usize::from(insn.len);
         }
         Ok(())
+    }
+
+    fn reader<'c>(&self, code: &'c [u8], at: Svma) -> Box<dyn Reader + 'c> {
+        Box::new(CodeReader { code, at })
     }
 
     /// Illegal words have a text, too.

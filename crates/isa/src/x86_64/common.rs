@@ -6,9 +6,9 @@
 
 use std::sync::LazyLock;
 
-use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Code, Instruction, Mnemonic, OpKind, Register};
 
-use super::effects::number;
+use super::effects::{flags_of, number};
 use super::facts::FACTS;
 use crate::regs::{Effects, RegSet};
 
@@ -34,68 +34,118 @@ enum Kind {
     Other,
 }
 
-/// The effects on registers, the flags aside, and whether memory may be written. `None`: not one of the common ones.
-pub(super) fn on_registers(insn: &Instruction) -> Option<(Effects, bool)> {
-    let kind = kind(insn.mnemonic());
-    match kind {
-        Kind::Other => return None,
-        Kind::Nothing => return Some((Effects::default(), false)),
-        _ => {}
+/// What is worked out once for all instructions.
+#[derive(Clone, Copy)]
+pub(super) struct Common {
+    /// By iced's [`Code`].
+    forms: &'static [Form],
+    /// By [`Register`].
+    registers: &'static [Numbered],
+}
+
+impl Common {
+    pub(super) fn get() -> Common {
+        Common { forms: &FORMS, registers: &NUMBERS }
     }
-    let mut e = Effects::default();
-    let mut to_memory = false;
-    for op in 0..insn.op_count() {
-        match insn.op_kind(op) {
-            OpKind::Register => {
-                let register = NUMBERS[insn.op_register(op) as usize];
-                match kind {
-                    Kind::Write | Kind::Pop if op == 0 => {
-                        e.writes |= register.set;
-                        e.kills |= register.killed;
+
+    /// The flags that it reads, and those that it may change. `None`: the operands tell.
+    #[inline]
+    pub(super) fn flags(&self, insn: &Instruction) -> Option<(RegSet, RegSet)> {
+        self.forms[insn.code() as usize].flags
+    }
+
+    /// The effects on registers, the flags aside, and whether memory may be written. `None`: not one of the common ones.
+    #[inline]
+    pub(super) fn on_registers(&self, insn: &Instruction) -> Option<(Effects, bool)> {
+        let Form { kind, operands, .. } = self.forms[insn.code() as usize];
+        match kind {
+            Kind::Other => return None,
+            Kind::Nothing => return Some((Effects::default(), false)),
+            _ => {}
+        }
+        let mut e = Effects::default();
+        let mut to_memory = false;
+        for op in 0..u32::from(operands) {
+            match insn.op_kind(op) {
+                OpKind::Register => {
+                    let register = self.registers[insn.op_register(op) as usize];
+                    match kind {
+                        Kind::Write | Kind::Pop if op == 0 => {
+                            e.writes |= register.set;
+                            e.kills |= register.killed;
+                        }
+                        Kind::Update | Kind::UpdateOrClear if op == 0 => {
+                            e.reads |= register.set;
+                            e.writes |= register.set;
+                            e.kills |= register.killed_by_update;
+                        }
+                        _ => e.reads |= register.set,
                     }
-                    Kind::Update | Kind::UpdateOrClear if op == 0 => {
-                        e.reads |= register.set;
-                        e.writes |= register.set;
-                        e.kills |= register.killed_by_update;
-                    }
-                    _ => e.reads |= register.set,
                 }
+                OpKind::Memory => {
+                    let (base, index) = (insn.memory_base(), insn.memory_index());
+                    e.reads |= self.registers[base as usize].set | self.registers[index as usize].set;
+                    to_memory |= op == 0 && kind != Kind::Read;
+                }
+                OpKind::Immediate8
+                | OpKind::Immediate16
+                | OpKind::Immediate32
+                | OpKind::Immediate64
+                | OpKind::Immediate8to16
+                | OpKind::Immediate8to32
+                | OpKind::Immediate8to64
+                | OpKind::Immediate32to64
+                | OpKind::NearBranch64 => {}
+                // String instructions and relics.
+                _ => return None,
             }
-            OpKind::Memory => {
-                e.reads |= NUMBERS[insn.memory_base() as usize].set | NUMBERS[insn.memory_index() as usize].set;
-                to_memory |= op == 0 && kind != Kind::Read;
-            }
-            OpKind::Immediate8
-            | OpKind::Immediate16
-            | OpKind::Immediate32
-            | OpKind::Immediate64
-            | OpKind::Immediate8to16
-            | OpKind::Immediate8to32
-            | OpKind::Immediate8to64
-            | OpKind::Immediate32to64
-            | OpKind::NearBranch64 => {}
-            // String instructions and relics.
-            _ => return None,
         }
+        let stack = RegSet::of(FACTS.stack_pointer);
+        match kind {
+            Kind::Push | Kind::Pop => {
+                // `pop %rsp` and the like: which of the two writes counts?
+                if e.writes.intersects(stack) {
+                    return None;
+                }
+                e.reads |= stack;
+                e.writes |= stack;
+                to_memory = true;
+            }
+            Kind::UpdateOrClear
+                if insn.op1_kind() == OpKind::Register && insn.op0_register() == insn.op1_register() =>
+            {
+                let register = self.registers[insn.op0_register() as usize];
+                e = Effects { reads: RegSet::EMPTY, writes: register.set, kills: register.killed };
+            }
+            _ => {}
+        }
+        Some((e, to_memory))
     }
-    let stack = RegSet::of(FACTS.stack_pointer);
-    match kind {
-        Kind::Push | Kind::Pop => {
-            // `pop %rsp` and the like: which of the two writes counts?
-            if e.writes.intersects(stack) {
-                return None;
-            }
-            e.reads |= stack;
-            e.writes |= stack;
-            to_memory = true;
-        }
-        Kind::UpdateOrClear if insn.op1_kind() == OpKind::Register && insn.op0_register() == insn.op1_register() => {
-            let register = NUMBERS[insn.op0_register() as usize];
-            e = Effects { reads: RegSet::EMPTY, writes: register.set, kills: register.killed };
-        }
-        _ => {}
-    }
-    Some((e, to_memory))
+}
+
+/// What all instructions with one of iced's codes have in common.
+#[derive(Clone, Copy)]
+struct Form {
+    kind: Kind,
+    operands: u8,
+    /// See [`Common::flags`].
+    flags: Option<(RegSet, RegSet)>,
+}
+
+static FORMS: LazyLock<Box<[Form]>> = LazyLock::new(|| {
+    let form = |code: Code| {
+        let mut insn = Instruction::default();
+        insn.set_code(code);
+        let kind = kind(code.mnemonic());
+        // Shifts leave the flags alone if they shift by nothing.
+        let is_fixed = kind != Kind::Other && !is_shift(code.mnemonic());
+        Form { kind, operands: insn.op_count() as u8, flags: is_fixed.then(|| flags_of(&insn)) }
+    };
+    Code::values().map(form).collect()
+});
+
+fn is_shift(mnemonic: Mnemonic) -> bool {
+    matches!(mnemonic, Mnemonic::Shl | Mnemonic::Shr | Mnemonic::Sar)
 }
 
 #[derive(Clone, Copy)]

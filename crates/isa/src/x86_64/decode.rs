@@ -6,7 +6,7 @@ use iced_x86::{Code, Decoder, DecoderError, DecoderOptions, FlowControl, Instruc
 
 use super::X86_64;
 use super::effects::EffectsOf;
-use crate::{Decode, DecodeError, Delay, Flow, Insn, Mentions, Svma, Syntax, Target};
+use crate::{Decode, DecodeError, Delay, Flow, Insn, Mentions, Reader, Svma, Syntax, Target};
 
 impl Decode for X86_64 {
     fn decode(
@@ -15,13 +15,43 @@ impl Decode for X86_64 {
         at: Svma,
         visit: &mut dyn FnMut(&Insn) -> ControlFlow<()>,
     ) -> Result<(), DecodeError> {
-        let mut decoder = Decoder::with_ip(64, code, at.0, DecoderOptions::NONE);
-        let mut effects = EffectsOf::default();
+        CodeReader::new(code, at).decode(visit)
+    }
+
+    fn reader<'c>(&self, code: &'c [u8], at: Svma) -> Box<dyn Reader + 'c> {
+        Box::new(CodeReader::new(code, at))
+    }
+
+    fn text(
+        &self,
+        code: &[u8],
+        at: Svma,
+        syntax: Syntax,
+        name: &dyn Fn(Svma) -> Option<String>,
+    ) -> Result<String, DecodeError> {
+        Ok(super::text::format(&one(code, at)?, syntax, name))
+    }
+}
+
+/// Keeps iced's decoder, which is large.
+struct CodeReader<'c> {
+    decoder: Decoder<'c>,
+    effects: EffectsOf,
+    at: Svma,
+}
+
+impl CodeReader<'_> {
+    fn new(code: &[u8], at: Svma) -> CodeReader<'_> {
+        let decoder = Decoder::with_ip(64, code, at.0, DecoderOptions::NONE);
+        CodeReader { decoder, effects: EffectsOf::default(), at }
+    }
+
+    fn decode(&mut self, visit: &mut dyn FnMut(&Insn) -> ControlFlow<()>) -> Result<(), DecodeError> {
         let mut insn = Instruction::default();
-        while decoder.can_decode() {
-            decoder.decode_out(&mut insn);
-            check(&decoder, &insn)?;
-            let (effects, stores) = effects.of(&insn);
+        while self.decoder.can_decode() {
+            self.decoder.decode_out(&mut insn);
+            check(&self.decoder, &insn)?;
+            let (effects, stores) = self.effects.of(&insn);
             let shown = Insn {
                 at: Svma(insn.ip()),
                 len: insn.len() as u8,
@@ -37,15 +67,18 @@ impl Decode for X86_64 {
         }
         Ok(())
     }
+}
 
-    fn text(
-        &self,
-        code: &[u8],
-        at: Svma,
-        syntax: Syntax,
-        name: &dyn Fn(Svma) -> Option<String>,
-    ) -> Result<String, DecodeError> {
-        Ok(super::text::format(&one(code, at)?, syntax, name))
+impl Reader for CodeReader<'_> {
+    fn decode_from(
+        &mut self,
+        offset: usize,
+        visit: &mut dyn FnMut(&Insn) -> ControlFlow<()>,
+    ) -> Result<(), DecodeError> {
+        let at = self.at + offset as u64;
+        self.decoder.set_position(offset).map_err(|_| DecodeError::Truncated { at })?;
+        self.decoder.set_ip(at.0);
+        self.decode(visit)
     }
 }
 

@@ -4,25 +4,31 @@ use iced_x86::{
     Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess, OpKind, Register, RflagsBits,
 };
 
-use super::common;
+use super::common::Common;
 use super::facts::{AF, CF, DF, FACTS, K0, OF, PF, SF, X87, ZF, ZMM0};
 use crate::regs::{Effects, Reg, RegSet};
 
 /// Computes effects; keeps iced's factory, which is worth reusing.
-#[derive(Default)]
 pub(super) struct EffectsOf {
+    common: Common,
     factory: Option<InstructionInfoFactory>,
+}
+
+impl Default for EffectsOf {
+    fn default() -> EffectsOf {
+        EffectsOf { common: Common::get(), factory: None }
+    }
 }
 
 impl EffectsOf {
     /// The effects on registers, and whether memory may be written.
     pub(super) fn of(&mut self, insn: &Instruction) -> (Effects, bool) {
-        let (mut e, stores) = match common::on_registers(insn) {
+        let (mut e, stores) = match self.common.on_registers(insn) {
             Some(known) => known,
             None => self.on_registers(insn),
         };
-        let changed = flags(insn.rflags_modified());
-        e.reads |= flags(insn.rflags_read());
+        let (read, changed) = self.common.flags(insn).unwrap_or_else(|| flags_of(insn));
+        e.reads |= read;
         e.writes |= changed;
         if !changed.is_empty() && !flags_may_stay(insn) {
             e.kills |= changed;
@@ -72,6 +78,11 @@ impl EffectsOf {
         }
         (e, stores)
     }
+}
+
+/// The flags that it reads, and those that it may change.
+pub(super) fn flags_of(insn: &Instruction) -> (RegSet, RegSet) {
+    (flags(insn.rflags_read()), flags(insn.rflags_modified()))
 }
 
 /// A count of zero leaves the flags as they were.
@@ -180,11 +191,15 @@ mod tests {
             random.to_le_bytes()
         });
         let noise: Vec<u8> = noise.take(1 << 18).flatten().collect();
+        let shortcut = Common::get();
         let mut slow = EffectsOf::default();
         let mut common: BTreeMap<Mnemonic, u32> = BTreeMap::new();
         for code in [&program[..program.len().min(1 << 22)], &noise] {
             for insn in &mut Decoder::new(64, code, DecoderOptions::NONE) {
-                if let Some(found) = common::on_registers(&insn).filter(|_| !insn.is_invalid()) {
+                if let Some(flags) = shortcut.flags(&insn) {
+                    assert_eq!(flags, flags_of(&insn), "{insn}");
+                }
+                if let Some(found) = shortcut.on_registers(&insn).filter(|_| !insn.is_invalid()) {
                     assert_eq!(found, slow.on_registers(&insn), "{insn}");
                     *common.entry(insn.mnemonic()).or_default() += 1;
                 }
