@@ -50,6 +50,8 @@ matrix! {
     gcc_stripped_o0: exact("gcc", "-O0 -s -no-pie");
     gcc_by_lld: exact("gcc", "-O2 -fuse-ld=lld");
     gcc_by_gold: exact("gcc", "-O2 -fuse-ld=gold");
+    gcc_with_thunks: exact("gcc", "-O2 -mindirect-branch=thunk -mfunction-return=thunk -fcf-protection=none");
+    gcc_with_inline_thunks: exact("gcc", "-O2 -mfunction-return=thunk-inline -fcf-protection=none");
     gcc_with_lto: exact("gcc", "-O2 -flto");
     clang_o0: exact("clang", "-O0 -pie -fPIE");
     clang_o2: exact("clang", "-O2 -pie -fPIE");
