@@ -65,6 +65,28 @@ matrix! {
     clang_static: exact_static("clang", "-O2 -static");
 }
 
+/// Nothing but segments tells what is where, in the output too.
+#[test]
+fn without_section_headers() {
+    for flags in ["-O2 -pie -fPIE -s", "-O2 -no-pie -s"] {
+        let bench = Bench::new();
+        let program = bench.compile("gcc", SOURCES, "kinds", flags);
+        let instructions = |original: &Path, name: &str| {
+            let rewritten = bench.counting(original, name);
+            assert_eq!(bench.run_as(original, &rewritten, &[]), bench.run(original, &[]), "{flags} {name}");
+            bench.counted(name).instructions()
+        };
+        let expected = instructions(&program, "with");
+        let mut bytes = std::fs::read(&program).expect("the program");
+        // Where they are, how many, and which one has their names.
+        bytes[40..48].fill(0);
+        bytes[60..64].fill(0);
+        std::fs::write(&program, bytes).expect("the program");
+        assert_eq!(instructions(&program, "once"), expected, "{flags}");
+        assert!(instructions(&bench.path("once"), "twice") > expected, "{flags}");
+    }
+}
+
 /// What was rewritten can be stripped, and rewritten again.
 #[test]
 fn stripped_and_rewritten_again() {
