@@ -57,13 +57,15 @@ impl Counted {
     ) -> Result<Vec<Counted>, Error> {
         let mut files: Vec<(CountsFile, &Path)> = Vec::new();
         for path in counts.iter().map(AsRef::as_ref) {
-            let file = CountsFile::read(path)?;
+            let file = CountsFile::read_part(path)?;
             match files.iter_mut().find(|(known, _)| known.fingerprint == file.fingerprint) {
                 Some((known, _)) => known.add(&file),
                 None => files.push((file, path)),
             }
         }
-        files.into_iter().map(|(file, path)| Counted::read(file, path, program, original, ends)).collect()
+        let read =
+            |(file, path): (CountsFile, &Path)| Counted::read(file.checked(path)?, path, program, original, ends);
+        files.into_iter().map(read).collect()
     }
 
     fn read(
