@@ -179,7 +179,13 @@ fn report(
     color: WhenColor,
 ) -> anyhow::Result<()> {
     let objects = prepared.counted(ends.unwrap_or(&Ends::default()))?;
-    let doubt = doubt(status, &objects).filter(|_| ends.is_none());
+    let mut doubt = doubt(status, &objects).filter(|_| ends.is_none());
+    if args.total || !args.report.is_text() {
+        // Such a report has no place for it.
+        if let Some(doubt) = doubt.take() {
+            eprintln!("lancet: {doubt}");
+        }
+    }
     let stderr = io::stderr();
     let text = text_for(&stderr, color);
     let mut out = BufWriter::new(stderr.lock());

@@ -46,6 +46,10 @@ impl ReportArgs {
         self.json
     }
 
+    pub fn is_text(&self) -> bool {
+        self.format == Format::Text && !self.json
+    }
+
     /// Writes to `out`, unless a file was asked for. A doubt stands in front of a text.
     pub fn write(
         &self,
@@ -55,7 +59,7 @@ impl ReportArgs {
         text: &Text,
     ) -> anyhow::Result<()> {
         self.to_place(out, text, |out, text| {
-            if let Some(doubt) = doubt.filter(|_| self.format == Format::Text && !self.json) {
+            if let Some(doubt) = doubt {
                 writeln!(out, "{doubt}")?;
             }
             self.render(objects, out, text)

@@ -103,7 +103,7 @@ impl Threads {
 }
 
 const EXAMPLES: &str = "\
-The output leaves its counts in OUT.counts in its working directory, or where
+The output leaves its counts in OUT.counts in the directory it is started in, or where
 --counts or the environment variable LANCET_COUNTS says. Counts of several runs
 add up. The input is never changed.
 

@@ -7,7 +7,8 @@
 //!
 //! ```text
 //! header   64 bytes of identity, then whatever the maker of the file wants to remember
-//! shard    owner's process or thread id (8 bytes), its pid namespace (8), the owner's use up to 64; the counters
+//! shard    owner's process or thread id (8 bytes), its pid namespace (8), a thread's process id (8), nothing up to 64; the
+//!          counters
 //! shard    ...
 //! ```
 //!
@@ -55,8 +56,9 @@ const CELL_LEN: u32 = 8;
 /// Stands in front of the list of fields that are for threads' areas, if it is no longer true.
 pub const UNKNOWN_PLACES: u8 = 1;
 
-/// The cells for places where control was taken away.
-pub const CUT_CELLS: u32 = 64;
+/// The cells for places where control was taken away. Handlers that return use them too, so there is room for a function or
+/// two of which every instruction is interrupted.
+pub const CUT_CELLS: u32 = 256;
 /// Each has so many numbers.
 pub const CUT_NUMBERS: u32 = 2;
 
@@ -91,7 +93,8 @@ pub struct RunTimePlaces {
     pub at: Svma,
     /// What the header of the file must be.
     pub header: Svma,
-    /// The path of the file, `%p` in it for the process id, `%n` for digits that tell one program from another; writable.
+    /// The path of the file, `%p` in it for the process id, `%n` for digits that tell one program from another; writable. A
+    /// relative one is relative to the directory that the program starts in, wherever it goes.
     pub path: Svma,
     /// [`STATE_LEN`] zero bytes that the code remembers things in; writable.
     pub state: Svma,

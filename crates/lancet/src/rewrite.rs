@@ -28,7 +28,8 @@ pub struct Editor {
 /// How to count.
 #[derive(Default)]
 pub struct CountOptions<'a> {
-    /// Where the rewritten program shall leave its counts. By default `NAME.counts` in its working directory.
+    /// Where the rewritten program shall leave its counts. By default `NAME.counts` in the directory
+    /// that it is started in.
     pub counts: Option<&'a str>,
     /// Which threads count where; by default what is exact: see [`sharing`].
     pub sharing: Option<Sharing>,
@@ -187,7 +188,7 @@ pub fn by_thread(image: &Image) -> Sharing {
 /// How an object counts in which there may be threads. What was rewritten before has a slot already, and is not able to
 /// leave it any more.
 pub fn with_threads(image: &Image, slot: Slot) -> Sharing {
-    match image.section(layout::NOTES_SECTION) {
+    match layout::lists::NOTES.find(image) {
         Some(_) => Sharing::Atomic,
         None => Sharing::PerThread(slot),
     }
@@ -233,7 +234,7 @@ fn starts_threads(image: &Image, seen: &mut Vec<String>) -> bool {
     })
 }
 
-/// Where a rewritten program leaves its counts if nobody says otherwise: in its working directory.
+/// Where a rewritten program leaves its counts if nobody says otherwise: in the directory that it is started in.
 pub fn default_counts(out: &Path) -> PathBuf {
     let mut name = out.file_name().unwrap_or(out.as_os_str()).to_owned();
     name.push(".counts");

@@ -50,6 +50,8 @@ matrix! {
     gcc_stripped_o0: exact("gcc", "-O0 -s -no-pie");
     gcc_by_lld: exact("gcc", "-O2 -fuse-ld=lld");
     gcc_by_gold: exact("gcc", "-O2 -fuse-ld=gold");
+    gcc_with_thunks: exact("gcc", "-O2 -mindirect-branch=thunk -mfunction-return=thunk -fcf-protection=none");
+    gcc_with_inline_thunks: exact("gcc", "-O2 -mfunction-return=thunk-inline -fcf-protection=none");
     gcc_with_lto: exact("gcc", "-O2 -flto");
     clang_o0: exact("clang", "-O0 -pie -fPIE");
     clang_o2: exact("clang", "-O2 -pie -fPIE");
@@ -61,6 +63,28 @@ matrix! {
     gcc_static_o0: exact_static("gcc", "-O0 -static");
     gcc_static_pie: exact_static("gcc", "-O2 -static-pie -fPIE");
     clang_static: exact_static("clang", "-O2 -static");
+}
+
+/// Nothing but segments tells what is where, in the output too.
+#[test]
+fn without_section_headers() {
+    for flags in ["-O2 -pie -fPIE -s", "-O2 -no-pie -s"] {
+        let bench = Bench::new();
+        let program = bench.compile("gcc", SOURCES, "kinds", flags);
+        let instructions = |original: &Path, name: &str| {
+            let rewritten = bench.counting(original, name);
+            assert_eq!(bench.run_as(original, &rewritten, &[]), bench.run(original, &[]), "{flags} {name}");
+            bench.counted(name).instructions()
+        };
+        let expected = instructions(&program, "with");
+        let mut bytes = std::fs::read(&program).expect("the program");
+        // Where they are, how many, and which one has their names.
+        bytes[40..48].fill(0);
+        bytes[60..64].fill(0);
+        std::fs::write(&program, bytes).expect("the program");
+        assert_eq!(instructions(&program, "once"), expected, "{flags}");
+        assert!(instructions(&bench.path("once"), "twice") > expected, "{flags}");
+    }
 }
 
 /// What was rewritten can be stripped, and rewritten again.

@@ -1,6 +1,8 @@
 //! Programs and libraries that count together, in threads and processes at once.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
@@ -56,6 +58,37 @@ fn a_crowd_in_a_library() {
         }
         assert!(often > 2 && whole > 2, "{flags}: {inside:?}");
     }
+}
+
+/// What a program looks for beside itself is there, also if it is called by a link.
+#[test]
+fn files_beside_the_program() {
+    let bench = Bench::new();
+    for folder in ["tool/bin", "tool/lib", "tool/share"] {
+        fs::create_dir_all(bench.path(folder)).expect("a folder");
+    }
+    fs::write(bench.path("tool/share/word"), "nearby").expect("a file");
+    bench.compile("gcc", &["home.c"], "tool/lib/libnear.so", "-O1 -DLIBRARY -fPIC -shared");
+    let flags = "-O1 -Ltool/lib -lnear -Wl,-rpath,$ORIGIN/../lib";
+    let program = bench.compile("gcc", &["home.c"], "tool/bin/home", flags);
+    let called = bench.path("called");
+    symlink("tool/bin/home", &called).expect("a link");
+    for program in [&program, &called] {
+        let expected = bench.run(program, &[]);
+        assert_eq!(expected.status, Some(0), "{}", expected.stdout);
+        for options in [&["--json"][..], &["--json", "--libs"], &["--json", "--ends"]] {
+            let mut command = lancet("count");
+            command.args(options).arg("-o").arg(bench.path("report")).arg(program);
+            command.current_dir(bench.path("")).env("XDG_CACHE_HOME", bench.path("cache")).env_remove("LANCET_COUNTS");
+            assert_eq!(Ran::of(&mut command), expected, "{options:?} {}", program.display());
+            let report = fs::read_to_string(bench.path("report")).expect("a report");
+            assert!(report.contains(r#""name":"main""#), "{report}");
+        }
+    }
+    // Nothing of it stays.
+    let kept = fs::read_dir(bench.path("cache/lancet")).expect("the cache").flatten();
+    let files = kept.flat_map(|folder| fs::read_dir(folder.path()).expect("a folder").flatten());
+    assert!(files.into_iter().all(|file| file.file_type().is_ok_and(|kind| kind.is_file())));
 }
 
 /// A library that was rewritten by itself, loaded and unloaded by a program with threads that counts, too.

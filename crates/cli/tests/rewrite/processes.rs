@@ -2,11 +2,13 @@
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use lancet::FuncId;
+use lancet::tools::count::Counted;
 
-use crate::bench::{Bench, calls_of};
+use crate::bench::{Bench, calls_of, check, lancet};
 use crate::exact::is_exact;
 
 /// Counts of parents, children and grandchildren that run at the same time add up.
@@ -27,6 +29,44 @@ fn forks_and_execs() {
         assert_eq!(calls_of(&counted, "work"), 2 + 3, "{flags}");
         assert_eq!(calls_of(&counted, "main"), 1 + 3, "{flags}");
     }
+}
+
+/// The counts file is the one of the directory that the program was started in, wherever the program goes.
+#[test]
+fn in_another_directory() {
+    for flags in ["-O2 -pthread", "-O2 -pthread -static"] {
+        let bench = Bench::new();
+        let program = bench.compile("gcc", &["elsewhere.c"], "elsewhere", flags);
+        let out = bench.path("elsewhere.counting");
+        check(lancet("rewrite").arg("-o").arg(&out).arg(&program));
+        let ran = bench.run(&out, &[]);
+        assert_eq!((ran.stderr.as_str(), ran.status), ("", Some(0)), "{flags}");
+        assert_eq!(calls_of(&bench.counted("elsewhere.counting"), "work"), 1 + 3 + 1, "{flags}");
+        assert!(!Path::new("/elsewhere.counting.counts").exists(), "{flags}");
+    }
+}
+
+/// Each process has a file of its own, also if threads of its parent have ended.
+#[test]
+fn a_file_for_each_process() {
+    let bench = Bench::new();
+    let program = bench.compile("gcc", &["elsewhere.c"], "elsewhere", "-O2 -pthread");
+    let out = bench.counting(&program, "elsewhere.counting");
+    let folder = bench.path("all");
+    std::fs::create_dir(&folder).expect("a folder");
+    let status = Command::new(&out).env("LANCET_COUNTS", folder.join("%p")).status().expect("it runs");
+    assert!(status.success());
+    let files = std::fs::read_dir(&folder).expect("the folder").map(|file| file.expect("a file").path());
+    let calls = |files: &[PathBuf]| {
+        let counted = Counted::open_all(files, None, None).expect("counts");
+        assert_eq!(counted.len(), 1);
+        calls_of(&counted[0], "work")
+    };
+    let files: Vec<PathBuf> = files.collect();
+    let mut each: Vec<u64> = files.iter().map(|file| calls(std::slice::from_ref(file))).collect();
+    each.sort_unstable();
+    assert_eq!(each, [1, 1 + 3]);
+    assert_eq!(calls(&files), 5);
 }
 
 #[test]

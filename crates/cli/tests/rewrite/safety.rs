@@ -160,3 +160,13 @@ fn no_space() {
     assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
     assert_eq!(Ran { stderr: String::new(), ..ran }, bench.run(&original, &["exit"]));
 }
+
+/// A handler goes on behind an instruction that only traps, where nothing else leads.
+#[test]
+fn passed_traps() {
+    for flags in ["-O2", "-O0 -static"] {
+        let bench = Bench::new();
+        let program = bench.compile("gcc", &["passes.c"], "passes", flags);
+        bench.behaves_the_same(&program, &[]);
+    }
+}

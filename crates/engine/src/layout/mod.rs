@@ -14,6 +14,7 @@ mod conventions;
 mod fork;
 pub mod inplace;
 mod joins;
+pub mod lists;
 mod map;
 mod patch;
 mod payload;
@@ -234,15 +235,14 @@ pub fn lay_out(
     }
     let mut sections = vec![(".lancet.text", Part { start: code.at, end: code.end() })];
     if let Some(field) = own_places {
-        let (at, start) = (code.at, code.end());
-        code.put(start, &own.to_bytes(at));
-        edit.fill(&mut code.bytes, at, field, start)?;
-        sections.push((PLACES_SECTION, Part { start, end: code.end() }));
+        let at = code.at;
+        let (section, list) = lists::PLACES.put(&mut code, &own.to_bytes(at));
+        edit.fill(&mut code.bytes, at, field, list)?;
+        sections.push((lists::PLACES.section, section));
     }
     // What was rewritten before moves now, so its list is no longer true.
-    let old_places = program.image().section(PLACES_SECTION).map(|section| section.svma);
-    if let Some((at, old)) = old_places.and_then(|at| Some((at, program.image().bytes(at, 1)?))) {
-        layout.patch.overwrites.push(Overwrite { at, old: old.to_vec(), new: vec![runtime::UNKNOWN_PLACES] });
+    if let Some((at, &[first, ..])) = lists::PLACES.find(program.image()) {
+        layout.patch.overwrites.push(Overwrite { at, old: vec![first], new: vec![runtime::UNKNOWN_PLACES] });
     }
     // In a process, pointers are where nobody knows.
     if frame.counters.is_none() {
@@ -264,10 +264,9 @@ pub fn lay_out(
         sections.push((".eh_frame_hdr", tables.eh_frame_hdr));
         layout.patch.eh_frame_hdr = Some(tables.eh_frame_hdr);
     }
-    if let Some(keep) = &frame.keep {
-        let start = code.aligned_end();
-        code.put(start, keep.notes);
-        sections.push((NOTES_SECTION, Part { start, end: code.end() }));
+    if let Some(keep) = frame.keep.as_ref().filter(|keep| !keep.notes.is_empty()) {
+        let (section, _) = lists::NOTES.put(&mut code, keep.notes);
+        sections.push((lists::NOTES.section, section));
     }
     let sections = sections.into_iter().filter(|(_, range)| range.size() > 0);
     layout.patch.sections.extend(sections.map(|(name, range)| NewSection { name, range }));
@@ -305,11 +304,6 @@ impl CodeChunk {
         &mut self.bytes[start..]
     }
 }
-
-/// The section of the output that says what changes if threads have counters of the object elsewhere.
-const PLACES_SECTION: &str = ".lancet.places";
-/// The section of the output that has [`Keep::notes`].
-pub const NOTES_SECTION: &str = ".lancet.notes";
 
 /// Names for the clones of functions that have names. What was stripped stays so.
 fn symbols(program: &Program, pieces: &[MovedPiece]) -> Vec<NewSymbol> {

@@ -119,6 +119,15 @@ impl Builder<'_> {
         let mut entries: Vec<BlockId> = builder.find(entry).into_iter().collect();
         let others = region.pads.iter().chain(&region.entries).filter_map(|at| builder.find(*at));
         entries.extend(others.filter(|id| builder.starts[id.0 as usize] != entry));
+        let is_entry = |to: Svma| builder.find(to).is_some_and(|block| entries.contains(&block));
+        let calls_middle = |call: &Call| match call.to {
+            Target::Direct(to) if region.calls_middle(to, builder.ends[call.block.0 as usize]) => {
+                Some(Problem::CallsMiddle { to }).filter(|_| !is_entry(to))
+            }
+            _ => None,
+        };
+        let problems: Vec<Problem> = builder.calls.iter().filter_map(calls_middle).collect();
+        builder.problems.extend(problems);
         let thrown = builder.exceptions(&region);
         let (loops, live_in, live_out) = builder.solve(&blocks, &entries, &thrown, space);
         Func {
@@ -225,6 +234,11 @@ impl Builder<'_> {
         self.exits.push(Exit { from, kind });
     }
 
+    /// Does control also come from elsewhere to the block behind this one?
+    fn is_entered_behind(&self, block: BlockId, entries: &[BlockId]) -> bool {
+        self.find(self.ends[block.0 as usize]).is_some_and(|behind| entries.contains(&behind))
+    }
+
     /// From each call that a landing pad is for, to the pad.
     fn exceptions(&self, region: &Region) -> Vec<(u32, u32)> {
         let image = self.around.image;
@@ -281,6 +295,7 @@ impl Builder<'_> {
             let kind = match exit.kind {
                 ExitKind::Return => liveness::Exit::Return,
                 ExitKind::TailCall(_) => liveness::Exit::TailCall,
+                ExitKind::Stop if self.is_entered_behind(exit.from, entries) => liveness::Exit::Unknown,
                 ExitKind::NoReturn | ExitKind::Stop => liveness::Exit::Never,
                 ExitKind::RunsInto(_) | ExitKind::Unresolved | ExitKind::Bad(_) => liveness::Exit::Unknown,
             };

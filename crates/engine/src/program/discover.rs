@@ -131,6 +131,11 @@ impl Region {
         is_nowhere(image, &self.parts, at)
     }
 
+    /// Does a call that ends at `end` enter the region elsewhere than at its start? `call .+5` asks for the program counter.
+    pub(super) fn calls_middle(&self, to: Svma, end: Svma) -> bool {
+        to != self.start() && to != end && self.contains(to)
+    }
+
     /// Where control may enter.
     pub(super) fn all_entries(&self) -> impl Iterator<Item = Svma> {
         [self.start()].into_iter().chain(self.pads.iter().chain(&self.entries).copied())
@@ -271,6 +276,9 @@ pub(super) fn discover(image: &Image) -> Discovery<'_> {
     }
     found.adopt_parts();
     found.rounds();
+    while found.enter_behind_traps() {
+        found.rounds();
+    }
     let mut looks = 0;
     while looks < MAX_LOOKS && found.look_again(looks == 0) {
         found.rounds();
@@ -357,6 +365,35 @@ impl Discovery<'_> {
                 self.regions[i].pads.push(pad);
             }
         }
+    }
+
+    /// A signal's handler may go on behind an instruction that traps. No compiler puts code there that nothing leads to, so
+    /// what an FDE has there is for that. `false`: there is nothing new.
+    fn enter_behind_traps(&mut self) -> bool {
+        let (image, index) = (self.image, &self.index);
+        let behind_trap = |region: &Region, number: usize| {
+            let block = &region.cfg.blocks[number];
+            let at = block.end_address();
+            let fde = image.fde_at(at).filter(|fde| fde.contains(block.start))?;
+            let next = region.cfg.blocks.get(number + 1).map_or(fde.end(), |next| next.start.min(fde.end()));
+            let is_left_over = at < next && region.contains(at) && index.starting_at(at).is_none();
+            (is_left_over && !is_padding(image, at, next)).then_some(at)
+        };
+        let behind_traps = |region: &Region| -> Vec<Svma> {
+            let stops = |number: &usize| region.reached[*number] && region.cfg.blocks[*number].end == End::Stop;
+            let numbers = (0..region.cfg.blocks.len()).filter(stops);
+            numbers.filter_map(|number| behind_trap(region, number)).collect()
+        };
+        let found = self.regions.par_iter().enumerate().map(|(i, region)| (i as u32, behind_traps(region)));
+        let found: Vec<(u32, Vec<Svma>)> = found.filter(|(_, behind)| !behind.is_empty()).collect();
+        let mut entered = Vec::new();
+        for (i, behind) in found {
+            let region = &mut self.regions[i as usize];
+            entered.extend(behind.into_iter().filter(|at| region.enter(*at)).map(|_| i));
+        }
+        let is_new = !entered.is_empty();
+        self.active = Active::only(entered);
+        is_new
     }
 
     fn rounds(&mut self) {

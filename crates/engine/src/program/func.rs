@@ -116,7 +116,8 @@ pub enum ExitKind {
     RunsInto(Svma),
     /// A call that does not return.
     NoReturn,
-    /// An instruction that traps.
+    /// An instruction that traps. If a handler may pass it, what is behind it is one of the function's
+    /// [entries](Func::entries).
     Stop,
     /// An indirect jump that could not be resolved.
     Unresolved,
@@ -141,6 +142,8 @@ pub enum Problem {
     BadInstruction { at: Svma },
     #[error("control runs past the end of the code at {at}")]
     RunsOut { at: Svma },
+    #[error("it calls {to} in its own middle, which is not followed")]
+    CallsMiddle { to: Svma },
     #[error("the jump table at {table} may go on: what would be its next entry leads to {to}, outside of the function")]
     OpenTable { table: Svma, to: Svma },
 }
@@ -164,7 +167,8 @@ pub struct Func {
     pub exits: Box<[Exit]>,
     /// By block.
     pub calls: Box<[Call]>,
-    /// Where control enters: the entry first, then landing pads and entries from other functions.
+    /// Where control enters: the entry first, then landing pads, entries from other functions, and code to which nothing leads
+    /// but a handler that passes the trap before it.
     pub entries: Box<[BlockId]>,
     pub tables: Box<[JumpTable]>,
     pub loops: LoopForest,

@@ -95,6 +95,10 @@ impl Links {
                     if leads != Leads::Returning {
                         found.calls.push((i, leads));
                     }
+                    // What is called there may return for its caller: a thunk that hides a jump from speculation.
+                    if matches!(to, Target::Direct(to) if region.calls_middle(to, block.end_address())) {
+                        found.ways_out.push((i, Leads::Returning));
+                    }
                 }
                 End::Slot(slot) => found.ways_out.push((i, Leads::through_slot(slots, index, slot))),
                 End::Return | End::Pointer | End::Unresolved => found.ways_out.push((i, Leads::Returning)),

@@ -48,6 +48,7 @@ mod call {
     pub const KILL: u32 = 62;
     pub const FLOCK: u32 = 73;
     pub const FTRUNCATE: u32 = 77;
+    pub const GETCWD: u32 = 79;
     pub const ARCH_PRCTL: u32 = 158;
     pub const GETTID: u32 = 186;
     pub const EXIT_GROUP: u32 = 231;
@@ -310,6 +311,7 @@ impl Writer {
         let failed = self.state(FAILED);
         self.asm.mov(failed, 1)?;
         self.asm.set_label(&mut done)?;
+        self.keep_directory()?;
         if let Shard::PerThread(_) = self.places.shard {
             self.stand_in_for_thread()?;
             self.asm.call(self.be_known)?;
@@ -414,6 +416,7 @@ impl Writer {
         self.asm.mov(rcx, qword_ptr(rbp + SPACE_AT))?;
         self.asm.mov(qword_ptr(rax + 8), rcx)?;
         if let Shard::PerThread(_) = self.places.shard {
+            self.note_process()?;
             self.have_shard()?;
         }
         self.asm.jmp(out)?;

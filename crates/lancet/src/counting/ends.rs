@@ -16,7 +16,8 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -27,22 +28,26 @@ use lancet_isa::{Avma, FileOff, Svma};
 use lancet_sys::ptrace::{self, Status, Stop};
 use lancet_sys::spawn::{Held, Started};
 
-/// Places in files, and how many threads ended there.
+/// Places in files, and how many threads ended there. A file may have several names: device and inode tell it.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct Ends(BTreeMap<PathBuf, BTreeMap<FileOff, u64>>);
+pub struct Ends(BTreeMap<(u64, u64), BTreeMap<FileOff, u64>>);
 
 impl Ends {
-    fn add(&mut self, file: PathBuf, at: FileOff) {
-        *self.0.entry(file).or_default().entry(at).or_default() += 1;
+    fn add(&mut self, file: &Path, at: FileOff) {
+        if let Some(file) = identity(file) {
+            *self.0.entry(file).or_default().entry(at).or_default() += 1;
+        }
     }
 
     /// Those in the code of an object, by its addresses.
     pub(crate) fn within(&self, object: &Image) -> BTreeMap<Svma, u64> {
-        // The kernel names files by paths without links.
-        let path = object.path().and_then(|path| std::fs::canonicalize(path).ok());
-        let ends = path.and_then(|path| self.0.get(&path)).into_iter().flatten();
+        let ends = object.path().and_then(identity).and_then(|file| self.0.get(&file)).into_iter().flatten();
         ends.filter_map(|(at, times)| Some((address(object, *at)?, *times))).collect()
     }
+}
+
+fn identity(file: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(file).ok().map(|file| (file.dev(), file.ino()))
 }
 
 fn address(object: &Image, at: FileOff) -> Option<Svma> {
@@ -138,6 +143,6 @@ fn trace(pid: u32, started: Started, traced: io::Result<()>) -> io::Result<Ended
 fn note(thread: u32, ends: &mut Ends) {
     let place = ptrace::instruction_pointer(thread).ok().and_then(|at| file_at(thread, Avma(at)));
     if let Some((file, at)) = place {
-        ends.add(file, at);
+        ends.add(&file, at);
     }
 }

@@ -31,6 +31,8 @@ pub fn loaded_by(program: &Image) -> Result<Loaded, Error> {
         interpreter: interpreter.to_owned(),
         cause,
     };
+    // The kernel would tell the loader where the program itself is, for `$ORIGIN`; here the path does.
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let listed =
         Command::new(interpreter).arg("--list").arg(path).output().map_err(|error| failed(error.to_string()))?;
     if !listed.status.success() {

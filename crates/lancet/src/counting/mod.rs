@@ -4,11 +4,12 @@
 //! program, libraries ──> rewritten copies, kept in a cache ──> a command ──> counts in a private folder ──> Counted
 //! ```
 //!
-//! The command is the user's own but for the file that is executed, `LANCET_COUNTS` and, with libraries, the folder in
+//! The command is the user's own but for the file that is executed (see [`home`]), `LANCET_COUNTS` and, with libraries, the folder in
 //! front of `LD_LIBRARY_PATH`. Every rewritten object has a counts file of its own in the folder.
 
 mod cache;
 mod ends;
+mod home;
 mod libraries;
 mod slots;
 
@@ -26,6 +27,7 @@ use crate::rewrite::{self, Slot};
 use crate::tools::count::{Counted, Rounds};
 use cache::Cache;
 pub use ends::{Ended, Ends, Watched};
+use home::Home;
 use libraries::Loaded;
 
 /// What to count.
@@ -44,7 +46,9 @@ pub struct Prepared {
     /// The counts, and links to the libraries.
     folder: TempDir,
     original: PathBuf,
+    /// The copy, or the original if that cannot be rewritten.
     program: PathBuf,
+    home: Option<Home>,
     with_libraries: bool,
     left_out: Vec<Error>,
 }
@@ -62,6 +66,7 @@ impl Prepared {
             folder,
             original: program.to_owned(),
             program: program.to_owned(),
+            home: None,
             with_libraries: options.libraries,
             left_out: Vec::new(),
         };
@@ -69,6 +74,10 @@ impl Prepared {
             prepared.add_all(&cache, options)?;
         } else {
             prepared.program = cache.rewritten(program, options, None)?;
+        }
+        if prepared.program != prepared.original {
+            // Where that cannot be, most programs do without.
+            prepared.home = Home::make(&prepared.program, &prepared.original).ok();
         }
         Ok(prepared)
     }
@@ -89,7 +98,11 @@ impl Prepared {
             let sharing = Image::open(&library.path).map(|image| rewrite::with_threads(&image, slot));
             match sharing.map_err(Error::from).and_then(|how| cache.rewritten(&library.path, options, Some(how))) {
                 Ok(path) => std::os::unix::fs::symlink(path, links.join(&library.name)).map_err(at)?,
-                Err(error) => self.left_out.push(error),
+                Err(error) => {
+                    // Rewritten libraries that look for it beside themselves look here.
+                    std::os::unix::fs::symlink(&library.path, links.join(&library.name)).map_err(at)?;
+                    self.left_out.push(error);
+                }
             }
         }
         Ok(())
@@ -102,7 +115,7 @@ impl Prepared {
 
     /// Runs the rewritten program; the arguments are still to be given.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = Command::new(self.home.as_ref().map_or(&self.program, |home| &home.program));
         command.env(VARIABLE, self.folder.path().join("%n.counts"));
         if self.with_libraries {
             let mut path: OsString = self.folder.path().join(LIBRARIES).into_os_string();

@@ -5,7 +5,7 @@
 
 use iced_x86::code_asm::{
     CodeLabel, al, byte_ptr, cl, dword_ptr, eax, ecx, edi, edx, esi, ptr, qword_ptr, r8, r9, r9d, r10, r10d, r12, r12d,
-    r13, r14, r15, rax, rbp, rbx, rcx, rdi, rdx, rsi,
+    r13, r14, r15, rax, rbp, rbx, rcx, rdi, rdx, rsi, rsp,
 };
 
 use super::{Done, SHARD_AT, WINDOW_AT, Writer, call};
@@ -26,6 +26,57 @@ const NOT_A_FILE: &[u8] = b": not a regular file\n";
 const OTHERS: &[u8] = b": holds the counts of another program or rewrite; remove it or set LANCET_COUNTS\n";
 
 impl Writer {
+    /// Puts the working directory in front of a path that is relative: threads and processes open it later, when the program
+    /// may have gone elsewhere. The path stays as it is if the two are too long together, or if the directory's name could
+    /// be taken for `%p`.
+    pub(super) fn keep_directory(&mut self) -> Done {
+        let (mut relative, mut measure, mut look, mut keep, mut done) = self.labels5();
+        self.asm.lea(r8, ptr(rbx + self.distance_to(self.places.path)))?;
+        self.asm.cmp(byte_ptr(r8), i32::from(b'/'))?;
+        self.asm.jne(relative)?;
+        self.asm.jmp(done)?;
+        self.asm.set_label(&mut relative)?;
+        self.asm.sub(rsp, PATH_LEN as i32)?;
+        self.asm.mov(rdi, rsp)?;
+        self.asm.mov(esi, PATH_LEN as u32)?;
+        self.system(call::GETCWD)?;
+        // Its length with its end, or an error. One that cannot be reached does not start at the root.
+        self.asm.test(rax, rax)?;
+        self.asm.js(keep)?;
+        self.asm.cmp(byte_ptr(rsp), i32::from(b'/'))?;
+        self.asm.jne(keep)?;
+        self.asm.xor(edx, edx)?;
+        self.asm.set_label(&mut look)?;
+        self.asm.cmp(byte_ptr(rsp + rdx), i32::from(b'%'))?;
+        self.asm.je(keep)?;
+        self.asm.inc(rdx)?;
+        self.asm.cmp(rdx, rax)?;
+        self.asm.jb(look)?;
+        self.asm.xor(ecx, ecx)?;
+        self.asm.set_label(&mut measure)?;
+        self.asm.inc(rcx)?;
+        self.asm.cmp(byte_ptr(r8 + rcx - 1), 0)?;
+        self.asm.jne(measure)?;
+        self.asm.lea(rdx, ptr(rax + rcx))?;
+        self.asm.cmp(rdx, PATH_LEN as i32)?;
+        self.asm.ja(keep)?;
+        self.asm.mov(byte_ptr(rsp + rax - 1), i32::from(b'/'))?;
+        // The path makes room, last byte first.
+        self.asm.lea(rsi, ptr(r8 + rcx - 1))?;
+        self.asm.lea(rdi, ptr(rsi + rax))?;
+        self.asm.std()?;
+        self.asm.rep().movsb()?;
+        self.asm.cld()?;
+        self.asm.mov(rdi, r8)?;
+        self.asm.mov(rsi, rsp)?;
+        self.asm.mov(rcx, rax)?;
+        self.asm.rep().movsb()?;
+        self.asm.set_label(&mut keep)?;
+        self.asm.add(rsp, PATH_LEN as i32)?;
+        self.asm.set_label(&mut done)?;
+        self.asm.nop()
+    }
+
     /// The path into the buffer, with the process id for each `%p` and the program's own digits for each `%n`.
     pub(super) fn expand_path(&mut self, failed: CodeLabel) -> Done {
         let (mut next, mut plain, mut digits, mut put, mut fits) = self.labels5();

@@ -32,6 +32,8 @@ const EFAULT: i32 = -14;
 const NOTHING: u32 = 0;
 const MADV_WIPEONFORK: u32 = 18;
 const PAGE: u32 = 4096;
+/// In a shard, behind the owner's thread id and namespace.
+const SHARD_PROCESS: i32 = 16;
 /// In an area, and at the window.
 pub(super) const AREA_ID: i32 = 0;
 const KEPT: i32 = PAGE as i32;
@@ -325,8 +327,8 @@ impl Writer {
         self.asm.add(rax, place)
     }
 
-    /// If a shard of the file is mapped there whose thread is gone, that is taken; its address is in rax. After `fork`
-    /// another process may have it mapped, too.
+    /// If a shard of the file is mapped there whose thread is gone, that is taken; its address is in rax. What was mapped before
+    /// a `fork` may be of another file, if the process id is in its name.
     pub(super) fn take_over(&mut self, own: CodeLabel) -> Done {
         let (mut none, mut gone) = (self.asm.create_label(), self.asm.create_label());
         self.load_shard_place()?;
@@ -336,6 +338,11 @@ impl Writer {
         self.asm.mov(rcx, qword_ptr(rax + 8))?;
         self.asm.cmp(rcx, qword_ptr(rbp + SPACE_AT))?;
         self.asm.jne(none)?;
+        self.asm.mov(r12, rax)?;
+        self.system(call::GETPID)?;
+        self.asm.cmp(rax, qword_ptr(r12 + SHARD_PROCESS))?;
+        self.asm.jne(none)?;
+        self.asm.mov(rax, r12)?;
         self.asm.cmp(rdi, r13)?;
         self.asm.je(own)?;
         self.asm.xor(esi, esi)?;
@@ -348,6 +355,13 @@ impl Writer {
         self.asm.jmp(own)?;
         self.asm.set_label(&mut none)?;
         self.asm.nop()
+    }
+
+    /// Notes which process has mapped the shard at rax.
+    pub(super) fn note_process(&mut self) -> Done {
+        self.asm.mov(r12, rax)?;
+        self.system(call::GETPID)?;
+        self.asm.mov(qword_ptr(r12 + SHARD_PROCESS), rax)
     }
 
     /// The shard in the area is this thread's from now on.

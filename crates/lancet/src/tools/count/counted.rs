@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lancet_engine::image::Image;
-use lancet_engine::layout::NOTES_SECTION;
+use lancet_engine::layout::lists;
 use lancet_engine::program::{BlockId, FoundBy, FuncId, Program};
 use rayon::prelude::*;
 
@@ -57,13 +57,15 @@ impl Counted {
     ) -> Result<Vec<Counted>, Error> {
         let mut files: Vec<(CountsFile, &Path)> = Vec::new();
         for path in counts.iter().map(AsRef::as_ref) {
-            let file = CountsFile::read(path)?;
+            let file = CountsFile::read_part(path)?;
             match files.iter_mut().find(|(known, _)| known.fingerprint == file.fingerprint) {
                 Some((known, _)) => known.add(&file),
                 None => files.push((file, path)),
             }
         }
-        files.into_iter().map(|(file, path)| Counted::read(file, path, program, original, ends)).collect()
+        let read =
+            |(file, path): (CountsFile, &Path)| Counted::read(file.checked(path)?, path, program, original, ends);
+        files.into_iter().map(read).collect()
     }
 
     fn read(
@@ -74,8 +76,7 @@ impl Counted {
         ends: &Ends,
     ) -> Result<Counted, Error> {
         let rewritten = Image::open(program.unwrap_or(&file.program))?;
-        let section = rewritten.section(NOTES_SECTION);
-        let bytes = section.and_then(|section| rewritten.bytes(section.svma, section.size)).unwrap_or_default();
+        let bytes = lists::NOTES.find(&rewritten).map_or(&[][..], |(_, notes)| notes);
         let notes = Notes::from_bytes(bytes).ok_or_else(|| Error::NoNotes { name: rewritten.name().to_owned() })?;
         if fingerprint(bytes) != file.fingerprint {
             let counts = from.display().to_string();

@@ -34,7 +34,7 @@ pub struct CountsFile {
     /// The rewritten program.
     pub program: PathBuf,
     pub fingerprint: [u8; 32],
-    /// How many processes or threads had a part of their own.
+    /// How many processes or threads had a part of their own. None: then there are no counters either.
     pub shards: usize,
     /// The sums over all of them.
     pub counters: Vec<u64>,
@@ -75,14 +75,30 @@ pub fn fingerprint(notes: &[u8]) -> [u8; 32] {
 
 impl CountsFile {
     pub fn read(path: &Path) -> Result<CountsFile, CountsError> {
+        CountsFile::read_part(path)?.checked(path)
+    }
+
+    /// The same for one of several files: in it alone, nobody may have counted anything yet.
+    pub(super) fn read_part(path: &Path) -> Result<CountsFile, CountsError> {
         let name = || path.display().to_string();
         let bytes = std::fs::read(path).map_err(|cause| CountsError::Io { path: name(), cause })?;
         CountsFile::parse(&bytes).map_err(|what| CountsError::NotCounts { path: name(), what })
     }
 
+    pub(super) fn checked(self, path: &Path) -> Result<CountsFile, CountsError> {
+        if self.shards > 0 {
+            return Ok(self);
+        }
+        let what = "no process has counted anything in it yet".to_owned();
+        Err(CountsError::NotCounts { path: path.display().to_string(), what })
+    }
+
     /// Adds what another file of the same program has.
     pub fn add(&mut self, other: &CountsFile) {
         self.shards += other.shards;
+        // This one may have no shard yet.
+        let counters = self.counters.len().max(other.counters.len());
+        self.counters.resize(counters, 0);
         for (sum, count) in self.counters.iter_mut().zip(&other.counters) {
             *sum = sum.wrapping_add(*count);
         }
@@ -136,9 +152,6 @@ impl CountsFile {
                 let cells = numbers.chunks_exact(CUT_NUMBERS as usize).take(CUT_CELLS as usize);
                 file.add_cuts(cells.map(|cell| (cell[0], cell[1] as i64)));
             }
-        }
-        if file.shards == 0 {
-            return Err("no process has counted anything in it yet".to_owned());
         }
         Ok(file)
     }
