@@ -6,7 +6,7 @@
 
 use std::sync::LazyLock;
 
-use iced_x86::{Code, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Code, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 use super::effects::{flags_of, number};
 use super::facts::FACTS;
@@ -17,6 +17,8 @@ use crate::regs::{Effects, RegSet};
 enum Kind {
     /// Overwrites the first, reads the others.
     Write,
+    /// Overwrites the first or leaves it alone, reads the others.
+    MayWrite,
     /// Changes the first, reads the others.
     Update,
     /// Changes the first, reads the others; but if there are two and they are the same register, its old value does
@@ -48,16 +50,15 @@ impl Common {
         Common { forms: &FORMS, registers: &NUMBERS }
     }
 
-    /// The flags that it reads, and those that it may change. `None`: the operands tell.
     #[inline]
-    pub(super) fn flags(&self, insn: &Instruction) -> Option<(RegSet, RegSet)> {
-        self.forms[insn.code() as usize].flags
+    pub(super) fn form(&self, insn: &Instruction) -> Form {
+        self.forms[insn.code() as usize]
     }
 
     /// The effects on registers, the flags aside, and whether memory may be written. `None`: not one of the common ones.
     #[inline]
-    pub(super) fn on_registers(&self, insn: &Instruction) -> Option<(Effects, bool)> {
-        let Form { kind, operands, .. } = self.forms[insn.code() as usize];
+    pub(super) fn on_registers(&self, insn: &Instruction, form: Form) -> Option<(Effects, bool)> {
+        let Form { kind, operands, .. } = form;
         match kind {
             Kind::Other => return None,
             Kind::Nothing => return Some((Effects::default(), false)),
@@ -65,40 +66,36 @@ impl Common {
         }
         let mut e = Effects::default();
         let mut to_memory = false;
-        for op in 0..u32::from(operands) {
-            match insn.op_kind(op) {
-                OpKind::Register => {
-                    let register = self.registers[insn.op_register(op) as usize];
-                    match kind {
-                        Kind::Write | Kind::Pop if op == 0 => {
-                            e.writes |= register.set;
-                            e.kills |= register.killed;
-                        }
-                        Kind::Update | Kind::UpdateOrClear if op == 0 => {
-                            e.reads |= register.set;
-                            e.writes |= register.set;
-                            e.kills |= register.killed_by_update;
-                        }
-                        _ => e.reads |= register.set,
-                    }
+        if operands > 0 {
+            let op0 = insn.op0_kind();
+            match kind {
+                Kind::Write | Kind::Pop if op0 == OpKind::Register => {
+                    let register = self.registers[insn.op0_register() as usize];
+                    e.writes = register.set;
+                    e.kills = register.killed;
                 }
-                OpKind::Memory => {
-                    let (base, index) = (insn.memory_base(), insn.memory_index());
-                    e.reads |= self.registers[base as usize].set | self.registers[index as usize].set;
-                    to_memory |= op == 0 && kind != Kind::Read;
+                Kind::MayWrite if op0 == OpKind::Register => {
+                    let register = self.registers[insn.op0_register() as usize];
+                    e.writes = register.set;
+                    // 32 bits that stay are extended to 64.
+                    e.reads = register.killed_by_update;
+                    e.kills = register.killed_by_update;
                 }
-                OpKind::Immediate8
-                | OpKind::Immediate16
-                | OpKind::Immediate32
-                | OpKind::Immediate64
-                | OpKind::Immediate8to16
-                | OpKind::Immediate8to32
-                | OpKind::Immediate8to64
-                | OpKind::Immediate32to64
-                | OpKind::NearBranch64 => {}
-                // String instructions and relics.
-                _ => return None,
+                Kind::Update | Kind::UpdateOrClear if op0 == OpKind::Register => {
+                    let register = self.registers[insn.op0_register() as usize];
+                    e.reads = register.set;
+                    e.writes = register.set;
+                    e.kills = register.killed_by_update;
+                }
+                _ => e.reads = self.read(insn, op0, insn.op0_register())?,
             }
+            to_memory = op0 == OpKind::Memory && kind != Kind::Read;
+        }
+        if operands > 1 {
+            e.reads |= self.read(insn, insn.op1_kind(), insn.op1_register())?;
+        }
+        for op in 2..u32::from(operands) {
+            e.reads |= self.read(insn, insn.op_kind(op), insn.op_register(op))?;
         }
         let stack = RegSet::of(FACTS.stack_pointer);
         match kind {
@@ -121,15 +118,39 @@ impl Common {
         }
         Some((e, to_memory))
     }
+
+    /// The registers that an operand which is not written depends on.
+    #[inline]
+    fn read(&self, insn: &Instruction, kind: OpKind, register: Register) -> Option<RegSet> {
+        match kind {
+            OpKind::Register => Some(self.registers[register as usize].set),
+            OpKind::Memory => {
+                let (base, index) = (insn.memory_base(), insn.memory_index());
+                Some(self.registers[base as usize].set | self.registers[index as usize].set)
+            }
+            OpKind::Immediate8
+            | OpKind::Immediate16
+            | OpKind::Immediate32
+            | OpKind::Immediate64
+            | OpKind::Immediate8to16
+            | OpKind::Immediate8to32
+            | OpKind::Immediate8to64
+            | OpKind::Immediate32to64
+            | OpKind::NearBranch64 => Some(RegSet::EMPTY),
+            // String instructions and relics.
+            _ => None,
+        }
+    }
 }
 
 /// What all instructions with one of iced's codes have in common.
 #[derive(Clone, Copy)]
-struct Form {
+pub(super) struct Form {
     kind: Kind,
-    operands: u8,
-    /// See [`Common::flags`].
-    flags: Option<(RegSet, RegSet)>,
+    pub(super) operands: u8,
+    pub(super) flow: FlowControl,
+    /// The flags that it reads, and those that it may change. `None`: the operands tell.
+    pub(super) flags: Option<(RegSet, RegSet)>,
 }
 
 static FORMS: LazyLock<Box<[Form]>> = LazyLock::new(|| {
@@ -139,13 +160,18 @@ static FORMS: LazyLock<Box<[Form]>> = LazyLock::new(|| {
         let kind = kind(code.mnemonic());
         // Shifts leave the flags alone if they shift by nothing.
         let is_fixed = kind != Kind::Other && !is_shift(code.mnemonic());
-        Form { kind, operands: insn.op_count() as u8, flags: is_fixed.then(|| flags_of(&insn)) }
+        Form {
+            kind,
+            operands: insn.op_count() as u8,
+            flow: insn.flow_control(),
+            flags: is_fixed.then(|| flags_of(&insn)),
+        }
     };
     Code::values().map(form).collect()
 });
 
 fn is_shift(mnemonic: Mnemonic) -> bool {
-    matches!(mnemonic, Mnemonic::Shl | Mnemonic::Shr | Mnemonic::Sar)
+    matches!(mnemonic, Mnemonic::Shl | Mnemonic::Shr | Mnemonic::Sar | Mnemonic::Rol | Mnemonic::Ror)
 }
 
 #[derive(Clone, Copy)]
@@ -172,8 +198,11 @@ fn kind(mnemonic: Mnemonic) -> Kind {
     match mnemonic {
         Mov | Movzx | Movsx | Movsxd | Lea | Movaps | Movups | Movapd | Movupd | Movdqa | Movdqu | Movq | Movd
         | Seto | Setno | Setb | Setae | Sete | Setne | Setbe | Seta | Sets | Setns | Setp | Setnp | Setl | Setge
-        | Setle | Setg => Kind::Write,
-        Add | And | Or | Adc | Inc | Dec | Neg | Not | Shl | Shr | Sar | Punpcklqdq => Kind::Update,
+        | Setle | Setg | Pmovmskb | Pshufd | Pshuflw | Tzcnt => Kind::Write,
+        Add | And | Or | Adc | Inc | Dec | Neg | Not | Shl | Shr | Sar | Rol | Ror | Punpcklbw | Punpckldq
+        | Punpcklqdq => Kind::Update,
+        Cmovo | Cmovno | Cmovb | Cmovae | Cmove | Cmovne | Cmovbe | Cmova | Cmovs | Cmovns | Cmovp | Cmovnp | Cmovl
+        | Cmovge | Cmovle | Cmovg => Kind::MayWrite,
         Xor | Sub | Pxor | Xorps => Kind::UpdateOrClear,
         Cmp | Test | Bt | Jmp => Kind::Read,
         Push | Call | Ret => Kind::Push,

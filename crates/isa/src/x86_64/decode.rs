@@ -51,15 +51,16 @@ impl CodeReader<'_> {
         while self.decoder.can_decode() {
             self.decoder.decode_out(&mut insn);
             check(&self.decoder, &insn)?;
-            let (effects, stores) = self.effects.of(&insn);
+            let form = self.effects.common.form(&insn);
+            let (effects, stores) = self.effects.of_form(&insn, form);
             let shown = Insn {
                 at: Svma(insn.ip()),
                 len: insn.len() as u8,
-                flow: flow(&insn),
+                flow: flow(&insn, form.flow),
                 delay: Delay::None,
                 stores,
                 effects,
-                mentions: mentions(&insn),
+                mentions: mentions(&insn, form.operands),
             };
             if visit(&shown).is_break() {
                 break;
@@ -101,8 +102,9 @@ fn check(decoder: &Decoder<'_>, insn: &Instruction) -> Result<(), DecodeError> {
     })
 }
 
-fn flow(insn: &Instruction) -> Flow {
-    match insn.flow_control() {
+#[inline]
+fn flow(insn: &Instruction, control: FlowControl) -> Flow {
+    match control {
         FlowControl::Next => match insn.code() {
             Code::Hlt => Flow::Stop,
             _ => Flow::Next,
@@ -126,14 +128,15 @@ fn flow(insn: &Instruction) -> Flow {
     }
 }
 
-fn mentions(insn: &Instruction) -> Mentions {
+#[inline]
+fn mentions(insn: &Instruction, operands: u8) -> Mentions {
     // `table(,%rax,8)` mentions the table though a register is part of the address.
     let is_fixed = insn.memory_displ_size() >= 4 && matches!(insn.memory_base(), Register::None | Register::RIP);
     let memory = if is_fixed { insn.memory_displacement64() } else { 0 };
-    // No instruction has two immediates of that size, or one behind its third operand.
-    let kinds = [insn.op0_kind(), insn.op1_kind(), insn.op2_kind()];
-    let wide = |kind| matches!(kind, OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64);
-    let immediate = kinds.into_iter().zip(0..).find(|(kind, _)| wide(*kind)).map_or(0, |(_, op)| insn.immediate(op));
+    // No instruction has two immediates of that size, or one that is not its last operand.
+    let last = u32::from(operands.saturating_sub(1));
+    let is_wide = matches!(insn.op_kind(last), OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64);
+    let immediate = if is_wide { insn.immediate(last) } else { 0 };
     Mentions::new(Svma(memory), Svma(immediate))
 }
 

@@ -4,13 +4,13 @@ use iced_x86::{
     Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess, OpKind, Register, RflagsBits,
 };
 
-use super::common::Common;
+use super::common::{Common, Form};
 use super::facts::{AF, CF, DF, FACTS, K0, OF, PF, SF, X87, ZF, ZMM0};
 use crate::regs::{Effects, Reg, RegSet};
 
 /// Computes effects; keeps iced's factory, which is worth reusing.
 pub(super) struct EffectsOf {
-    common: Common,
+    pub(super) common: Common,
     factory: Option<InstructionInfoFactory>,
 }
 
@@ -23,11 +23,18 @@ impl Default for EffectsOf {
 impl EffectsOf {
     /// The effects on registers, and whether memory may be written.
     pub(super) fn of(&mut self, insn: &Instruction) -> (Effects, bool) {
-        let (mut e, stores) = match self.common.on_registers(insn) {
+        let form = self.common.form(insn);
+        self.of_form(insn, form)
+    }
+
+    /// The same, if the form is known.
+    #[inline]
+    pub(super) fn of_form(&mut self, insn: &Instruction, form: Form) -> (Effects, bool) {
+        let (mut e, stores) = match self.common.on_registers(insn, form) {
             Some(known) => known,
             None => self.on_registers(insn),
         };
-        let (read, changed) = self.common.flags(insn).unwrap_or_else(|| flags_of(insn));
+        let (read, changed) = form.flags.unwrap_or_else(|| flags_of(insn));
         e.reads |= read;
         e.writes |= changed;
         if !changed.is_empty() && !flags_may_stay(insn) {
@@ -196,10 +203,12 @@ mod tests {
         let mut common: BTreeMap<Mnemonic, u32> = BTreeMap::new();
         for code in [&program[..program.len().min(1 << 22)], &noise] {
             for insn in &mut Decoder::new(64, code, DecoderOptions::NONE) {
-                if let Some(flags) = shortcut.flags(&insn) {
+                let form = shortcut.form(&insn);
+                assert_eq!(form.flow, insn.flow_control(), "{insn}");
+                if let Some(flags) = form.flags {
                     assert_eq!(flags, flags_of(&insn), "{insn}");
                 }
-                if let Some(found) = shortcut.on_registers(&insn).filter(|_| !insn.is_invalid()) {
+                if let Some(found) = shortcut.on_registers(&insn, form).filter(|_| !insn.is_invalid()) {
                     assert_eq!(found, slow.on_registers(&insn), "{insn}");
                     *common.entry(insn.mnemonic()).or_default() += 1;
                 }
