@@ -35,6 +35,7 @@ mod noreturn;
 mod region;
 mod relied;
 pub mod rounds;
+mod scratch;
 mod seeds;
 mod ways;
 

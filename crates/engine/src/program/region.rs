@@ -17,9 +17,10 @@ use super::blocks::{End, NO_BLOCK, RegionBlock, RegionCfg, note_mentions};
 use super::bounds::Limit;
 use super::exits::Exits;
 use super::func::Part;
-use super::jump_tables::{Bound, Computed, MAX_ENTRIES, View, first_behind, is_nowhere};
+use super::jump_tables::{Bound, MAX_ENTRIES, View, first_behind, is_nowhere};
 use super::jumps::Jumps;
-use super::ways::{Blocks, Via, Ways};
+use super::scratch::{LEADER, NO_LEADER, Run, Scratch, clear_insns};
+use super::ways::{Blocks, Via};
 use crate::image::{Image, LandingPad};
 
 #[derive(Clone, Debug)]
@@ -28,95 +29,6 @@ pub(super) struct RegionSpec<'a> {
     pub(super) parts: &'a [Part],
     /// Where control may enter besides the start: landing pads, jumps from elsewhere.
     pub(super) entries: &'a [Svma],
-}
-
-/// Buffers that one worker reuses for all its regions.
-///
-/// Instructions are found by *offset*: the parts of the region stand one behind the other, each followed by a gap
-/// longer than any instruction, so that running out of a part never runs into the next.
-#[derive(Default)]
-struct Scratch {
-    insns: Vec<Insn>,
-    runs: Vec<Run>,
-    /// The run of each instruction.
-    run_of: Vec<u32>,
-    /// Index + 1 into `insns` of the instruction that starts at this offset.
-    at_offset: Vec<u32>,
-    leaders: Vec<u32>,
-    /// For each offset: [`NO_LEADER`], [`LEADER`], or in the end one more than that and the number of the block.
-    leader_at: Vec<u32>,
-    /// For each offset: index + 1 into `sources` of the last instruction found that leads there.
-    source_at: Vec<u32>,
-    sources: Vec<Source>,
-    work: Vec<u32>,
-    /// Calls behind which nothing was decoded, because of what they are given.
-    last_calls: Vec<usize>,
-    hardware_loops: Vec<(Svma, Svma)>,
-    /// The indirect jumps.
-    jumps: Vec<usize>,
-    /// What was found of blocks when jumps were last followed.
-    ways: Ways,
-    /// Where the tables that were known then lead: the offset, and the jump. Sorted.
-    from_tables: Vec<(u32, usize)>,
-    /// All calls by address, if somebody asked.
-    calls: OnceCell<Vec<(Svma, usize)>>,
-    followed: FollowedCode,
-    computed: Computed,
-    /// See [`RegionCfg::mentions`].
-    mentions: Vec<(Svma, Svma)>,
-}
-
-const NO_LEADER: u32 = 0;
-const LEADER: u32 = 1;
-
-/// An instruction that leads to an offset: it jumps there, or runs into code that was decoded before.
-#[derive(Clone, Copy)]
-struct Source {
-    insn: u32,
-    via: Via,
-    /// Index + 1 of the one that was found before.
-    before: u32,
-}
-
-/// The code through which indirect jumps were followed backwards. As long as there is no other way into it, and no other
-/// jump, there is no need to follow any again.
-#[derive(Default)]
-struct FollowedCode {
-    /// By offset: does an instruction of it start there?
-    at_offset: Vec<bool>,
-    /// Where that is so.
-    offsets: Vec<u32>,
-    /// Exceptions lead into it: every call may be another way.
-    has_pad: bool,
-    /// There may be something to follow.
-    is_stale: bool,
-}
-
-impl FollowedCode {
-    fn add(&mut self, offset: u32) {
-        if !std::mem::replace(&mut self.at_offset[offset as usize], true) {
-            self.offsets.push(offset);
-        }
-    }
-
-    /// Control was found to come to an offset.
-    fn enter(&mut self, offset: u32) {
-        self.is_stale |= self.at_offset[offset as usize];
-    }
-
-    fn clear(&mut self) {
-        self.offsets.drain(..).for_each(|offset| self.at_offset[offset as usize] = false);
-        (self.has_pad, self.is_stale) = (false, false);
-    }
-}
-
-/// Instructions that were decoded one behind the other.
-#[derive(Clone)]
-struct Run {
-    /// Of its first instruction.
-    offset: u32,
-    /// In `insns`.
-    insns: Range<usize>,
 }
 
 pub(super) struct Surroundings<'a> {
@@ -175,7 +87,7 @@ fn analyse_in(scratch: &mut Scratch, around: &Surroundings<'_>, spec: &RegionSpe
         if !region.has_read_past_an_end() {
             break;
         }
-        region.clear();
+        region.start_anew();
         jumps = region.follow(spec);
     }
     let cfg = region.finish(jumps);
@@ -190,42 +102,8 @@ const SURE_ENTRIES: u64 = 4;
 /// How often a region is read anew because a table turned out to be shorter: tables behind tables behind tables.
 const MAX_RESTARTS: usize = 3;
 
-/// Zeroing so many bytes' worth of offsets is cheaper than looking for those that are used. A region without a stated
-/// end may cover megabytes of which it uses little.
-const FEW_BYTES: usize = 1 << 16;
-
 /// Between the offsets of two parts; no instruction of any kind is longer.
 const GAP: usize = 16;
-
-impl Scratch {
-    fn begin(&mut self, len: usize) {
-        if self.at_offset.len() < len {
-            self.at_offset.resize(len, 0);
-            self.leader_at.resize(len, NO_LEADER);
-            self.source_at.resize(len, 0);
-            self.followed.at_offset.resize(len, false);
-        }
-    }
-}
-
-impl Scratch {
-    fn lead(&mut self, offset: u32) {
-        self.followed.enter(offset);
-        let leader = &mut self.leader_at[offset as usize];
-        if *leader == NO_LEADER {
-            *leader = LEADER;
-            self.leaders.push(offset);
-            self.work.push(offset);
-        }
-    }
-
-    /// Notes which instruction leads to a leader.
-    fn add_source(&mut self, offset: u32, insn: usize, via: Via) {
-        let last = &mut self.source_at[offset as usize];
-        self.sources.push(Source { insn: insn as u32, via, before: *last });
-        *last = self.sources.len() as u32;
-    }
-}
 
 /// How to look at indirect jumps.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -246,10 +124,10 @@ enum Progress {
 
 /// The code of one part, and the offset of its first byte.
 #[derive(Clone, Copy)]
-struct Slice<'a> {
-    start: Svma,
-    base: u32,
-    code: &'a [u8],
+pub(super) struct Slice<'a> {
+    pub(super) start: Svma,
+    pub(super) base: u32,
+    pub(super) code: &'a [u8],
 }
 
 /// Data that the region's own code mentions: where other things than a table begin.
@@ -318,20 +196,24 @@ impl<'a> Builder<'a, '_> {
         first_behind(&data.found, at)
     }
 
+    /// Forgets all but how the instructions decode.
+    fn start_anew(&mut self) {
+        let scratch = &mut *self.scratch;
+        clear_insns(&self.slices, &mut scratch.insns_before, &mut scratch.at_offset_before);
+        std::mem::swap(&mut scratch.insns, &mut scratch.insns_before);
+        std::mem::swap(&mut scratch.at_offset, &mut scratch.at_offset_before);
+        self.clear_ways();
+    }
+
     /// Leaves the large buffers zeroed, at a cost in proportion to what was used of them.
     fn clear(&mut self) {
-        for slice in &self.slices {
-            let used = slice.base as usize..slice.base as usize + slice.code.len();
-            if slice.code.len() < FEW_BYTES {
-                self.scratch.at_offset[used].fill(0);
-            } else {
-                let inside = |insn: &&Insn| insn.at >= slice.start && insn.at - slice.start < slice.code.len() as u64;
-                for insn in self.scratch.insns.iter().filter(inside) {
-                    self.scratch.at_offset[slice.base as usize + (insn.at - slice.start) as usize] = 0;
-                }
-            }
-        }
-        self.scratch.insns.clear();
+        let scratch = &mut *self.scratch;
+        clear_insns(&self.slices, &mut scratch.insns, &mut scratch.at_offset);
+        clear_insns(&self.slices, &mut scratch.insns_before, &mut scratch.at_offset_before);
+        self.clear_ways();
+    }
+
+    fn clear_ways(&mut self) {
         self.scratch.computed.clear();
         self.data.get_mut().of = 0;
         self.read.clear();
@@ -419,54 +301,70 @@ impl<'a> Builder<'a, '_> {
     fn decode_from(&mut self, from: u32) {
         let slice = self.slice(from);
         let Slice { start, base, .. } = self.slices[slice];
-        let mut readers = std::mem::take(&mut self.readers);
         let first = self.scratch.insns.len();
-        // What fails to decode is found again, as a gap behind the last instruction, when blocks are built.
-        let _ = readers[slice].decode_from((from - base) as usize, &mut |insn| {
-            let scratch = &mut *self.scratch;
-            let offset = base + (insn.at - start) as u32;
-            let slot = &mut scratch.at_offset[offset as usize];
-            if *slot != 0 {
-                scratch.lead(offset);
-                let last = scratch.insns.len() - 1;
-                scratch.add_source(offset, last, via_behind(scratch.insns[last].flow));
-                return ControlFlow::Break(());
-            }
-            let this = scratch.insns.len();
-            scratch.insns.push(*insn);
-            *slot = this as u32 + 1;
-            match insn.flow {
-                Flow::Next | Flow::System => return ControlFlow::Continue(()),
-                Flow::Jump(Target::Direct(to)) => self.add_way(to, this, Via::Other),
-                Flow::Branch(to) => self.add_way(to, this, Via::Taken),
-                Flow::LoopSetup { first, last } => {
-                    scratch.hardware_loops.push((first, last));
-                    self.add_leader(first);
-                }
-                Flow::Jump(Target::Computed) => {
-                    scratch.jumps.push(this);
-                    scratch.followed.is_stale = true;
-                }
-                Flow::Call(_) => scratch.followed.is_stale |= scratch.followed.has_pad,
-                Flow::Jump(_) | Flow::Return | Flow::Stop => {}
-            }
-            let goes_on = match insn.flow {
-                Flow::Call(to) => (self.around.returns)(to) && !self.ends_with_last_call(),
-                flow => flow.falls_through(),
-            };
-            if !goes_on {
-                return ControlFlow::Break(());
-            }
-            self.add_leader(insn.end());
-            ControlFlow::Continue(())
-        });
-        self.readers = readers;
+        let mut offset = from;
+        let mut goes_on = ControlFlow::Continue(());
+        while let (Some(known), true) = (self.decoded_before(offset), goes_on.is_continue()) {
+            goes_on = self.take(&known, offset);
+            offset += u32::from(known.len);
+        }
+        if goes_on.is_continue() {
+            let mut readers = std::mem::take(&mut self.readers);
+            // What fails to decode is found again, as a gap behind the last instruction, when blocks are built.
+            let _ = readers[slice]
+                .decode_from((offset - base) as usize, &mut |insn| self.take(insn, base + (insn.at - start) as u32));
+            self.readers = readers;
+        }
         let scratch = &mut *self.scratch;
         if scratch.insns.len() > first {
             let (number, end) = (scratch.runs.len() as u32, scratch.insns.len());
             scratch.run_of.resize(end, number);
             scratch.runs.push(Run { offset: from, insns: first..end });
         }
+    }
+
+    fn decoded_before(&self, offset: u32) -> Option<Insn> {
+        let place = (*self.scratch.at_offset_before.get(offset as usize)? as usize).checked_sub(1)?;
+        self.scratch.insns_before.get(place).copied()
+    }
+
+    /// Adds the instruction at an offset, and tells whether control runs on behind it to something that was not decoded yet.
+    fn take(&mut self, insn: &Insn, offset: u32) -> ControlFlow<()> {
+        let scratch = &mut *self.scratch;
+        let slot = &mut scratch.at_offset[offset as usize];
+        if *slot != 0 {
+            scratch.lead(offset);
+            let last = scratch.insns.len() - 1;
+            scratch.add_source(offset, last, via_behind(scratch.insns[last].flow));
+            return ControlFlow::Break(());
+        }
+        let this = scratch.insns.len();
+        scratch.insns.push(*insn);
+        *slot = this as u32 + 1;
+        match insn.flow {
+            Flow::Next | Flow::System => return ControlFlow::Continue(()),
+            Flow::Jump(Target::Direct(to)) => self.add_way(to, this, Via::Other),
+            Flow::Branch(to) => self.add_way(to, this, Via::Taken),
+            Flow::LoopSetup { first, last } => {
+                scratch.hardware_loops.push((first, last));
+                self.add_leader(first);
+            }
+            Flow::Jump(Target::Computed) => {
+                scratch.jumps.push(this);
+                scratch.followed.is_stale = true;
+            }
+            Flow::Call(_) => scratch.followed.is_stale |= scratch.followed.has_pad,
+            Flow::Jump(_) | Flow::Return | Flow::Stop => {}
+        }
+        let goes_on = match insn.flow {
+            Flow::Call(to) => (self.around.returns)(to) && !self.ends_with_last_call(),
+            flow => flow.falls_through(),
+        };
+        if !goes_on {
+            return ControlFlow::Break(());
+        }
+        self.add_leader(insn.end());
+        ControlFlow::Continue(())
     }
 
     /// Does the instruction that was decoded last end the process?
