@@ -3,8 +3,8 @@
 //! GCC moves the unlikely blocks of a function away, with an FDE of their own. Most of these say so by starting with a
 //! frame. One that starts without is told from a function by how it is reached: never called, pointed to or named,
 //! jumped to from one function only, and either it jumps back into the middle of that function, or it is reached by a
-//! conditional jump and is not aligned as functions are (or follows another part without a gap). No function is one
-//! that only another one enters, in the middle.
+//! conditional jump and is not aligned as functions are (or follows another part without a gap). Nor is one a function
+//! that is not aligned as functions are and that only another one enters, in the middle.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -122,7 +122,9 @@ impl Discovery<'_> {
         for i in 0..count {
             let region = &self.regions[i as usize];
             let is_own = direct[i as usize] == i && !called[i as usize].load(Ordering::Relaxed);
-            let inside = reached[i as usize].only_from_inside().filter(|_| is_own && region.may_be_part());
+            let may_be_part =
+                is_own && region.may_be_part() && !is_aligned(region, ends_of_parts.contains(&region.start()));
+            let inside = reached[i as usize].only_from_inside().filter(|_| may_be_part);
             // What jumps into it may be a part of it.
             if let Some(from) = inside.filter(|from| direct[*from as usize] != i) {
                 direct[i as usize] = from;
@@ -167,11 +169,15 @@ impl Discovery<'_> {
 
 fn owner(region: &Region, itself: u32, reached: &Reached, behind_part: bool) -> u32 {
     let Some(from) = reached.from.filter(|_| !region.referenced) else { return itself };
-    let aligned = region.start().0.is_multiple_of(16) && !behind_part;
     let looks_like_one = region.found_by == FoundBy::Fde
         && !reached.from_several
-        && (reached.jumps_into.contains(&from) || reached.by_branch && !aligned);
+        && (reached.jumps_into.contains(&from) || reached.by_branch && !is_aligned(region, behind_part));
     if region.part || looks_like_one { from } else { itself }
+}
+
+/// Does it start where compilers let functions start? Parts stand one behind the other without a gap.
+fn is_aligned(region: &Region, behind_part: bool) -> bool {
+    region.start().0.is_multiple_of(16) && !behind_part
 }
 
 fn join(image: &Image, function: &mut Region, mut part: Region) {
