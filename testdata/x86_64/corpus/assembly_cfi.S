@@ -128,6 +128,8 @@ asm_clamp_low:
         ret
         end     asm_weight
         .section .text.unlikely, "ax", @progbits
+        .p2align 4
+        ud2
         .type   asm_weight.cold, @function
 asm_weight.cold:
         .cfi_startproc
