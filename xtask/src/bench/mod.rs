@@ -77,7 +77,8 @@ fn cc1() -> Result<PathBuf> {
     path_printed_by(Command::new("gcc").arg("-print-prog-name=cc1"))
 }
 
-fn rustc_driver() -> Result<PathBuf> {
+/// The library that is rustc.
+pub fn rustc_driver() -> Result<PathBuf> {
     let folder = path_printed_by(Command::new("rustc").args(["--print", "sysroot"]))?.join("lib");
     let entries = std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))?;
     let is_driver = |path: &PathBuf| {

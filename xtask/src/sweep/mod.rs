@@ -27,7 +27,7 @@ use run::Outcome;
 Programs are those of /usr/bin; set-uid ones are listed as refused. The edited
 copy is made by `lancet rewrite`. Then edited programs do real work beside the
 originals: compressors, sqlite3, python3, perl, bash, g++ with an edited
-cc1plus, gdb, git; what they need of Debian's packages is installed. Every
+cc1plus, gdb, git, rustc with an edited driver library, Lancet itself; what they need of Debian's packages is installed. Every
 difference is printed; the exit status is 1 if there is one.
 
 Examples:

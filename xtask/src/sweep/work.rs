@@ -25,6 +25,10 @@ enum Program {
     Path(&'static str),
     /// The program of that name inside of the compiler.
     OfCompiler(&'static str),
+    /// The library that is rustc.
+    RustcDriver,
+    /// Lancet itself.
+    Lancet,
 }
 
 macro_rules! script {
@@ -33,7 +37,7 @@ macro_rules! script {
     };
 }
 
-use Program::{OfCompiler, Path as At};
+use Program::{Lancet, OfCompiler, Path as At, RustcDriver};
 
 const SYSTEM_PYTHON: &str = "/usr/bin/python3";
 
@@ -50,6 +54,8 @@ const ALL: &[Work] = &[
     Work { name: "g++", programs: &[OfCompiler("cc1plus")], script: script!("g++") },
     Work { name: "gdb", programs: &[At("/usr/bin/gdb")], script: script!("gdb") },
     Work { name: "git", programs: &[At("/usr/bin/git")], script: script!("git") },
+    Work { name: "rustc", programs: &[RustcDriver], script: script!("rustc") },
+    Work { name: "lancet", programs: &[Lancet], script: script!("lancet") },
 ];
 
 const NEEDED: &[Package] = &[
@@ -99,7 +105,7 @@ struct Verdict {
 
 fn compare(lancet: &Path, work: &Work, folder: &Path) -> Result<Verdict> {
     let verdict = |seconds, is_different, text| Ok(Verdict { seconds, is_different, text });
-    let programs = work.programs.iter().map(locate).collect::<Result<Vec<PathBuf>>>()?;
+    let programs = work.programs.iter().map(|program| locate(program, lancet)).collect::<Result<Vec<PathBuf>>>()?;
     // Set-up: the originals as copies, so that nobody finds more beside the one than beside the other.
     let name_of = |path: &Path| path.file_name().unwrap_or_default().to_os_string();
     let mut outcomes = Vec::new();
@@ -136,13 +142,15 @@ fn compare(lancet: &Path, work: &Work, folder: &Path) -> Result<Verdict> {
     }
 }
 
-fn locate(program: &Program) -> Result<PathBuf> {
+fn locate(program: &Program, lancet: &Path) -> Result<PathBuf> {
     let path = match program {
         At(path) => PathBuf::from(path),
         OfCompiler(name) => {
             let printed = shell::output(Command::new("g++").arg(format!("-print-prog-name={name}")))?;
             PathBuf::from(String::from_utf8(printed)?.trim_end())
         }
+        RustcDriver => crate::bench::rustc_driver()?,
+        Lancet => lancet.to_path_buf(),
     };
     ensure!(path.is_file(), "{} is not there", path.display());
     Ok(path)
