@@ -87,7 +87,7 @@ fn analyse_in(scratch: &mut Scratch, around: &Surroundings<'_>, spec: &RegionSpe
         if !region.has_read_past_an_end() {
             break;
         }
-        region.start_anew();
+        region.clear();
         jumps = region.follow(spec);
     }
     let cfg = region.finish(jumps);
@@ -196,24 +196,10 @@ impl<'a> Builder<'a, '_> {
         first_behind(&data.found, at)
     }
 
-    /// Forgets all but how the instructions decode.
-    fn start_anew(&mut self) {
-        let scratch = &mut *self.scratch;
-        clear_insns(&self.slices, &mut scratch.insns_before, &mut scratch.at_offset_before);
-        std::mem::swap(&mut scratch.insns, &mut scratch.insns_before);
-        std::mem::swap(&mut scratch.at_offset, &mut scratch.at_offset_before);
-        self.clear_ways();
-    }
-
     /// Leaves the large buffers zeroed, at a cost in proportion to what was used of them.
     fn clear(&mut self) {
         let scratch = &mut *self.scratch;
         clear_insns(&self.slices, &mut scratch.insns, &mut scratch.at_offset);
-        clear_insns(&self.slices, &mut scratch.insns_before, &mut scratch.at_offset_before);
-        self.clear_ways();
-    }
-
-    fn clear_ways(&mut self) {
         self.scratch.computed.clear();
         self.data.get_mut().of = 0;
         self.read.clear();
@@ -302,30 +288,17 @@ impl<'a> Builder<'a, '_> {
         let slice = self.slice(from);
         let Slice { start, base, .. } = self.slices[slice];
         let first = self.scratch.insns.len();
-        let mut offset = from;
-        let mut goes_on = ControlFlow::Continue(());
-        while let (Some(known), true) = (self.decoded_before(offset), goes_on.is_continue()) {
-            goes_on = self.take(&known, offset);
-            offset += u32::from(known.len);
-        }
-        if goes_on.is_continue() {
-            let mut readers = std::mem::take(&mut self.readers);
-            // What fails to decode is found again, as a gap behind the last instruction, when blocks are built.
-            let _ = readers[slice]
-                .decode_from((offset - base) as usize, &mut |insn| self.take(insn, base + (insn.at - start) as u32));
-            self.readers = readers;
-        }
+        let mut readers = std::mem::take(&mut self.readers);
+        // What fails to decode is found again, as a gap behind the last instruction, when blocks are built.
+        let _ = readers[slice]
+            .decode_from((from - base) as usize, &mut |insn| self.take(insn, base + (insn.at - start) as u32));
+        self.readers = readers;
         let scratch = &mut *self.scratch;
         if scratch.insns.len() > first {
             let (number, end) = (scratch.runs.len() as u32, scratch.insns.len());
             scratch.run_of.resize(end, number);
             scratch.runs.push(Run { offset: from, insns: first..end });
         }
-    }
-
-    fn decoded_before(&self, offset: u32) -> Option<Insn> {
-        let place = (*self.scratch.at_offset_before.get(offset as usize)? as usize).checked_sub(1)?;
-        self.scratch.insns_before.get(place).copied()
     }
 
     /// Adds the instruction at an offset, and tells whether control runs on behind it to something that was not decoded yet.

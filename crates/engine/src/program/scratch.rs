@@ -20,9 +20,6 @@ pub(super) struct Scratch {
     pub(super) run_of: Vec<u32>,
     /// Index + 1 into `insns` of the instruction that starts at this offset.
     pub(super) at_offset: Vec<u32>,
-    /// What was decoded when the region was read before, in the same form.
-    pub(super) insns_before: Vec<Insn>,
-    pub(super) at_offset_before: Vec<u32>,
     pub(super) leaders: Vec<u32>,
     /// For each offset: [`NO_LEADER`], [`LEADER`], or in the end one more than that and the number of the block.
     pub(super) leader_at: Vec<u32>,
@@ -108,7 +105,6 @@ impl Scratch {
     pub(super) fn begin(&mut self, len: usize) {
         if self.at_offset.len() < len {
             self.at_offset.resize(len, 0);
-            self.at_offset_before.resize(len, 0);
             self.leader_at.resize(len, NO_LEADER);
             self.source_at.resize(len, 0);
             self.followed.at_offset.resize(len, false);
@@ -135,9 +131,6 @@ impl Scratch {
 
 /// Forgets instructions that were found by offset.
 pub(super) fn clear_insns(slices: &[Slice<'_>], insns: &mut Vec<Insn>, at_offset: &mut [u32]) {
-    if insns.is_empty() {
-        return;
-    }
     for slice in slices {
         let used = slice.base as usize..slice.base as usize + slice.code.len();
         if slice.code.len() < FEW_BYTES {
