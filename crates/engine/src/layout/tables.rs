@@ -89,13 +89,13 @@ fn conflict<'t>(image: &Image, tables: &'t [JumpTable]) -> Option<&'t JumpTable>
         let offset = table.at.0 % GRANULE.max(u64::from(table.entry_bytes));
         (table.entry_bytes, table.base, offset, is_changed(image, table))
     };
-    let mut known: FxHashMap<u64, &JumpTable> = FxHashMap::default();
-    tables.iter().find(|table| {
-        granules(table).any(|granule| {
-            let other = *known.entry(granule).or_insert(table);
-            reading(other) != reading(table) && (is_changed(image, other) || is_changed(image, table))
-        })
-    })
+    let readings: Vec<_> = tables.iter().map(reading).collect();
+    let mut known: FxHashMap<u64, usize> = FxHashMap::default();
+    let differs = |one: usize, other: usize| readings[one] != readings[other] && (readings[one].3 || readings[other].3);
+    let conflicting = (0..tables.len()).find(|number| {
+        granules(&tables[*number]).any(|granule| differs(*known.entry(granule).or_insert(*number), *number))
+    });
+    conflicting.map(|number| &tables[number])
 }
 
 pub(super) fn survey(program: &Program, owners: &TableOwners, id: FuncId) -> Result<TableSurvey, Obstacle> {
