@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use super::patch::{Overwrite, Repoint};
 use super::survey::Obstacle;
 use crate::image::{Image, RelocKind};
-use crate::program::{BlockId, Bound, EdgeId, EdgeKind, Func, FuncId, JumpTable, Program};
+use crate::program::{BlockId, EdgeId, EdgeKind, Func, FuncId, JumpTable, Program};
 
 /// A change of one entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -167,7 +167,7 @@ fn is_changed(image: &Image, table: &JumpTable) -> bool {
                     matches!(image.relocation_at(place).map(|reloc| reloc.kind), Some(RelocKind::Relative(_)))
                 })
         }
-        Some(_) => table.entry_bytes == 4 && table.bound != Bound::Content,
+        Some(_) => table.entry_bytes == 4 && !table.may_go_on(),
     }
 }
 

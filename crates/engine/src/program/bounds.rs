@@ -140,10 +140,11 @@ impl Span {
     }
 }
 
-/// The range of `index` under the conditions, if they bound it.
+/// The range of `index` under the conditions, if they bound it. It is empty, with the first value behind the last, where they
+/// contradict each other: control never takes that path.
 pub(super) fn bounded<'c>(index: &Expr, conditions: impl Iterator<Item = &'c Condition>) -> Option<Bounds> {
     let index = Core::of(index);
-    conditions.filter_map(|c| bounded_by(&index, c)).min_by_key(|(low, high)| high - low)
+    conditions.filter_map(|c| bounded_by(&index, c)).reduce(|a, b| (a.0.max(b.0), a.1.min(b.1)))
 }
 
 /// An explicit mask, of a width that is no operand's, is there to bound the index.
@@ -173,6 +174,9 @@ fn bounded_by(index: &Core<'_>, condition: &Condition) -> Option<Bounds> {
         Relation::LessOrEqual if upper_bound(value) <= i32::MAX as u64 => (0, limit),
         _ => return None,
     };
+    if index.bits < 64 && high - low >= 1 << index.bits {
+        return None;
+    }
     let shift = index.sum.constant.wrapping_sub(core.sum.constant);
     let (low, high) = (low.wrapping_add(shift), high.wrapping_add(shift));
     let range = if index.bits >= 64 {
@@ -218,5 +222,35 @@ impl Core<'_> {
             other => (other, 64, false),
         };
         Core { sum: Linear::of(value), bits, signed }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is(relation: Relation, left: Expr, limit: u64) -> Condition {
+        Condition { relation, left: Term::new(left), right: Term::new(Expr::Const(limit)), is_new: true }
+    }
+
+    #[test]
+    fn conditions_bound_an_index_together() {
+        let eax = || Expr::Reg(Reg(0)).zero_extend(32);
+        let index = eax().plus(Expr::Const((-0x29i64) as u64)).zero_extend(32);
+        let index = super::super::expr::simplify(index);
+        let below_5 = || is(Relation::Below, index.clone(), 5);
+        assert_eq!(bounded(&index, [below_5()].iter()), Some((0, 4)));
+        let first_two = is(Relation::BelowOrEqual, eax(), 0x2a);
+        assert_eq!(bounded(&index, [below_5(), is(Relation::Equal, eax(), 0x2b)].iter()), Some((2, 2)));
+        assert_eq!(bounded(&index, [first_two].iter()), None, "0x2a values below zero wrap");
+        let (first, last) = bounded(&index, [below_5(), is(Relation::Equal, eax(), 0x1e)].iter()).expect("bounds");
+        assert!(first > last, "no value is both");
+    }
+
+    #[test]
+    fn a_condition_on_more_bits_that_allows_all_of_fewer_bounds_nothing() {
+        let index = Expr::Reg(Reg(0)).zero_extend(8);
+        assert_eq!(bounded(&index, [is(Relation::BelowOrEqual, Expr::Reg(Reg(0)), 0x104)].iter()), None);
+        assert_eq!(bounded(&index, [is(Relation::BelowOrEqual, Expr::Reg(Reg(0)), 4)].iter()), Some((0, 4)));
     }
 }

@@ -1,8 +1,8 @@
 //! Jump tables that go on, now that parts of a function have been joined.
 //!
-//! A table whose size is known by its content only ends at an entry that leads out of the function. Once the part that the
-//! entry leads to has joined it, the table may be longer. Most of what it leads to then was read as part of the part, so
-//! there is no need to read all of the function again.
+//! A table ends at an entry that leads out of the function, unless all entries that a check allows make sense. Once the part
+//! that the entry leads to has joined it, the table may be longer. Most of what it leads to then was read as part of the part,
+//! so there is no need to read all of the function again.
 
 use std::ops::ControlFlow;
 
@@ -34,15 +34,19 @@ pub(super) fn grow_tables(image: &Image, stops: &[Svma], parts: &[Part], cfg: &m
     let mut unread = Vec::new();
     let mut has_grown = false;
     let mut tables = std::mem::take(&mut cfg.tables);
-    for table in tables.iter_mut().filter(|table| table.bound == Bound::Content) {
-        let goes_on =
-            |at: Svma| stops.binary_search(&at).is_err() && next_target(image, table, at, &is_target).is_some();
-        if !goes_on(table.end()) {
+    for table in tables.iter_mut().filter(|table| table.may_go_on()) {
+        if next_target(image, table, table.end(), &is_target).is_none() {
             continue;
         }
-        // What the region's own code mentions ends a table, too.
-        let mentioned = cfg.mentions.iter().map(|(_, to)| *to).filter(|to| *to > table.at && !is_in(parts, *to)).min();
-        let stop = [first_behind(stops, table.at), mentioned].into_iter().flatten().min();
+        let stop = match table.bound {
+            Bound::Cut { allowed } => Some(table.at + u64::from(allowed) * u64::from(table.stride)),
+            _ => {
+                // What the region's own code mentions ends a table, too.
+                let mentioned = cfg.mentions.iter().map(|(_, to)| *to).filter(|to| !is_in(parts, *to));
+                let mentioned = mentioned.filter(|to| *to > table.at).min();
+                [first_behind(stops, table.at), mentioned].into_iter().flatten().min()
+            }
+        };
         let mut targets = table.targets.to_vec();
         let mut end = table.end();
         while stop.is_none_or(|stop| end < stop)
@@ -65,6 +69,9 @@ pub(super) fn grow_tables(image: &Image, stops: &[Svma], parts: &[Part], cfg: &m
         }
         has_grown |= targets.len() > table.targets.len();
         table.targets = targets.into();
+        if matches!(table.bound, Bound::Cut { allowed } if table.targets.len() == allowed as usize) {
+            table.bound = Bound::Checked;
+        }
     }
     cfg.tables = tables;
     if !has_grown {
@@ -101,11 +108,11 @@ fn next_target(image: &Image, table: &JumpTable, at: Svma, is_target: &dyn Fn(Sv
 
 /// The tables that may be longer than they were read, by the number of their region.
 ///
-/// A table whose size is known by its content only was read up to an entry that leads out of the function. Mostly something
-/// else stands there. But the entry may also lead to a part of the function that nobody knows to be one.
+/// Such a table was read up to an entry that leads out of the function. If no check allows the entry, mostly something else
+/// stands there. But the entry may also lead to a part of the function that nobody knows to be one.
 pub(super) fn tables_that_may_go_on(found: &Discovery<'_>) -> FxHashMap<usize, Vec<Problem>> {
     let problems = found.regions.par_iter().enumerate().filter_map(|(number, region)| {
-        let tables = region.cfg.tables.iter().filter(|table| table.bound == Bound::Content);
+        let tables = region.cfg.tables.iter().filter(|table| table.may_go_on());
         let problem =
             |table: &JumpTable| Some(Problem::OpenTable { table: table.at, to: goes_on_to(found, region, table)? });
         let problems: Vec<Problem> = tables.filter_map(problem).collect();
@@ -118,6 +125,10 @@ pub(super) fn tables_that_may_go_on(found: &Discovery<'_>) -> FxHashMap<usize, V
 fn goes_on_to(found: &Discovery<'_>, region: &Region, table: &JumpTable) -> Option<Svma> {
     let end = table.end();
     let to = table.entry(found.image, end).filter(|to| found.image.is_code(*to) && !region.contains(*to))?;
+    // That the index can mean this entry was checked.
+    if matches!(table.bound, Bound::Cut { .. }) {
+        return Some(to);
+    }
     let ends_before = |stop: Svma| stop > table.at && stop <= end;
     let mut mentioned = region.cfg.mentions.iter().map(|(_, to)| *to);
     if first_behind(&found.stops, table.at).is_some_and(ends_before) || mentioned.any(ends_before) {

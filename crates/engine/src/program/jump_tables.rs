@@ -125,6 +125,11 @@ pub struct JumpTable {
 }
 
 impl JumpTable {
+    /// Does it end where its content does, so that it may turn out to be longer?
+    pub(crate) fn may_go_on(&self) -> bool {
+        matches!(self.bound, Bound::Cut { .. } | Bound::Content)
+    }
+
     /// The address behind the last entry.
     pub fn end(&self) -> Svma {
         self.at + self.targets.len() as u64 * u64::from(self.stride)
@@ -158,6 +163,8 @@ pub enum Bound {
     Checked,
     /// On some path only a mask or the index's width does, and all entries that it allows make sense.
     Masked,
+    /// Conditions do, but not all entries that they allow lead into the function: the table ends before the first other.
+    Cut { allowed: u32 },
     /// Nothing does: the table ends where its content stops making sense.
     Content,
 }
@@ -531,7 +538,7 @@ impl Search<'_> {
     ) -> bool {
         let checked = bounded(index, conditions).map(|range| Span { range, by: Limit::Check });
         let span = checked.or_else(|| Some(Span { range: masked(index)?, by: Limit::Mask }));
-        self.origins.found.extend(span.map(|span| (shape, span)));
+        self.origins.found.extend(span.filter(|span| span.range.0 <= span.range.1).map(|span| (shape, span)));
         span.is_some()
     }
 
@@ -664,7 +671,8 @@ impl View<'_> {
             match self.read_entry(shape, entry) {
                 Some(target) if !past_stop && is_target(target, by) => targets.push(target),
                 _ => {
-                    bound = Bound::Content;
+                    let is_checked = span.by == Limit::Check;
+                    bound = if is_checked { Bound::Cut { allowed: count as u32 } } else { Bound::Content };
                     break;
                 }
             }

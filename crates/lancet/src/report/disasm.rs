@@ -271,6 +271,7 @@ fn write_jump_table(table: &JumpTableReport, out: &mut dyn Write, text: &Text) -
     let bound = match table.bound {
         "checked" => "index checked",
         "masked" => "index masked",
+        "cut" => "index checked, but not all entries lead into the function",
         _ => "size by content",
     };
     let mut shape = format!(

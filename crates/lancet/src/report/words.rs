@@ -43,6 +43,7 @@ pub fn bound(bound: Bound) -> &'static str {
     match bound {
         Bound::Checked => "checked",
         Bound::Masked => "masked",
+        Bound::Cut { .. } => "cut",
         Bound::Content => "content",
     }
 }
