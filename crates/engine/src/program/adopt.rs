@@ -14,8 +14,8 @@ use rustc_hash::FxHashSet;
 
 use super::FoundBy;
 use super::active::Active;
+use super::blocks::{NO_BLOCK, RegionBlock};
 use super::discover::{Blocks, Discovery, Outflow, OutflowKind, Region};
-use crate::image::Image;
 
 /// How a region is reached from others, calls aside.
 #[derive(Clone, Default)]
@@ -79,7 +79,11 @@ impl Discovery<'_> {
         functions.par_iter_mut().zip(parts_of).for_each(|(region, parts)| {
             region.unlinked = region.links.lead_to(&is_part);
             region.links.renumber(|number| place[owners[number as usize] as usize]);
-            parts.into_iter().for_each(|part| join(image, region, *part));
+            // A jump that one of them could not resolve may be clear from both; so may the size of a table be, but all
+            // those are looked at again later.
+            let is_open = |region: &Region| region.has_open_jump(image);
+            region.dirty |= !parts.is_empty() && (is_open(region) || parts.iter().any(|part| is_open(part)));
+            parts.into_iter().for_each(|part| join(region, *part));
             // Jumps between a function and its parts are not entries any more.
             if !std::mem::take(&mut region.entries).is_empty() {
                 region.fresh = true;
@@ -180,27 +184,19 @@ fn is_aligned(region: &Region, behind_part: bool) -> bool {
     region.start().0.is_multiple_of(16) && !behind_part
 }
 
-fn join(image: &Image, function: &mut Region, mut part: Region) {
-    // A jump that one of them could not resolve may be clear from both; so may the size of a table be, but all those
-    // are looked at again later.
-    function.dirty |= function.has_open_jump(image) || part.has_open_jump(image);
+fn join(function: &mut Region, mut part: Region) {
     function.fresh = true;
     function.exact |= part.exact;
     function.parts.append(&mut part.parts);
     function.parts[1..].sort_unstable_by_key(|part| part.start);
     function.pads.append(&mut part.pads);
-    let mut blocks: Vec<_> = std::mem::take(&mut function.cfg.blocks)
-        .into_iter()
-        .zip(std::mem::take(&mut function.reached).into_iter().zip(std::mem::take(&mut function.returning)))
-        .chain(part.cfg.blocks.into_iter().zip(part.reached.into_iter().zip(part.returning)))
-        .collect();
-    blocks.sort_by_key(|(block, _)| block.start);
-    for (block, (reached, returning)) in blocks {
-        function.cfg.blocks.push(block);
-        function.reached.push(reached);
-        function.returning.push(returning);
-    }
-    function.cfg.link();
+    // What runs of all of it is found anew.
+    function.reached.clear();
+    function.returning.clear();
+    let first = function.cfg.blocks.len() as u32;
+    let is_known = |block: &&mut RegionBlock| block.to != NO_BLOCK;
+    part.cfg.blocks.iter_mut().filter(is_known).for_each(|block| block.to += first);
+    function.cfg.add_blocks(&part.cfg.blocks);
     function.cfg.tables.append(&mut part.cfg.tables);
     function.cfg.labels.append(&mut part.cfg.labels);
     function.cfg.overlaps |= part.cfg.overlaps;

@@ -10,6 +10,7 @@ use super::discover::{Discovery, Region, frame_is_gone, last_insn};
 use super::func::{Block, BlockId, Call, Edge, EdgeKind, Exit, ExitKind, Func, Part, Problem};
 use super::graph::Graph;
 use super::growth::tables_that_may_go_on;
+use super::index::Index;
 use super::jump_tables::is_nowhere;
 use super::liveness::{self, Liveness};
 use super::loops::LoopForest;
@@ -17,10 +18,8 @@ use crate::image::Image;
 
 /// Turns regions into functions, giving the regions' memory back on the way.
 pub(super) fn functions(found: Discovery<'_>) -> Vec<Func> {
-    let mut known: Vec<Part> = found.regions.iter().flat_map(|region| region.parts.iter().copied()).collect();
-    known.sort_by_key(|part| part.start);
-    let around = Around { image: found.image, known };
     let open = tables_that_may_go_on(&found);
+    let around = Around { image: found.image, index: found.index };
     let build = |space: &mut Workspace, (number, region): (usize, Box<Region>)| {
         Builder::build(&around, *region, open.get(&number).cloned().unwrap_or_default(), space)
     };
@@ -36,15 +35,7 @@ pub(super) fn call_effects(isa: &dyn Isa) -> Effects {
 
 struct Around<'a> {
     image: &'a Image,
-    /// Every part of every function, by address.
-    known: Vec<Part>,
-}
-
-impl Around<'_> {
-    fn is_in_region(&self, at: Svma) -> bool {
-        let i = self.known.partition_point(|part| part.start <= at);
-        i > 0 && self.known[i - 1].contains(at)
-    }
+    index: Index,
 }
 
 #[derive(Default)]
@@ -56,6 +47,30 @@ struct Workspace {
     pairs: Vec<(u32, u32)>,
     effects: Vec<Effects>,
     boundary: Vec<RegSet>,
+    flow: Flow,
+}
+
+/// What is found of a function block by block, in buffers that are used again.
+#[derive(Default)]
+struct Flow {
+    /// Of the blocks, in order.
+    starts: Vec<Svma>,
+    ends: Vec<Svma>,
+    edges: Vec<Edge>,
+    exits: Vec<Exit>,
+    calls: Vec<Call>,
+}
+
+impl Flow {
+    fn begin(&mut self, blocks: &[RegionBlock]) {
+        self.starts.clear();
+        self.starts.extend(blocks.iter().map(|block| block.start));
+        self.ends.clear();
+        self.ends.extend(blocks.iter().map(RegionBlock::end_address));
+        self.edges.clear();
+        self.exits.clear();
+        self.calls.clear();
+    }
 }
 
 /// Leaves out the blocks that cannot run, and gives the others new numbers.
@@ -78,12 +93,7 @@ fn keep_reached(blocks: &mut Vec<RegionBlock>, returning: &mut Vec<bool>, reache
 struct Builder<'a> {
     around: &'a Around<'a>,
     parts: Vec<Part>,
-    /// Of the blocks, in order.
-    starts: Vec<Svma>,
-    ends: Vec<Svma>,
-    edges: Vec<Edge>,
-    exits: Vec<Exit>,
-    calls: Vec<Call>,
+    flow: Flow,
     problems: Vec<Problem>,
 }
 
@@ -98,80 +108,74 @@ impl Builder<'_> {
             let next = blocks.partition_point(|block| block.start <= table.jump);
             next > 0 && blocks[next - 1].end_address() > table.jump
         });
-        let starts = blocks.iter().map(|block| block.start).collect();
-        let calls = blocks.iter().filter(|block| matches!(block.end, End::Call(_))).count();
-        let mut builder = Builder {
-            around,
-            parts: region.parts.clone(),
-            starts,
-            ends: blocks.iter().map(RegionBlock::end_address).collect(),
-            edges: Vec::with_capacity(blocks.len() * 3 / 2),
-            exits: Vec::new(),
-            calls: Vec::with_capacity(calls),
-            problems,
-        };
+        let mut flow = std::mem::take(&mut space.flow);
+        flow.begin(&blocks);
+        let mut builder = Builder { around, parts: region.parts.clone(), flow, problems };
         let mut numbered = Vec::with_capacity(blocks.len());
         for (i, (block, returning)) in blocks.iter().zip(&returning).enumerate() {
-            let first_edge = builder.edges.len() as u32;
+            let first_edge = builder.flow.edges.len() as u32;
             numbered.push(Block { start: block.start, len: block.len, insns: block.insns, first_edge });
             builder.end_block(BlockId(i as u32), block, *returning, &region.cfg);
         }
         let mut entries: Vec<BlockId> = builder.find(entry).into_iter().collect();
         let others = region.pads.iter().chain(&region.entries).filter_map(|at| builder.find(*at));
-        entries.extend(others.filter(|id| builder.starts[id.0 as usize] != entry));
+        entries.extend(others.filter(|id| builder.flow.starts[id.0 as usize] != entry));
         let is_entry = |to: Svma| builder.find(to).is_some_and(|block| entries.contains(&block));
         let calls_middle = |call: &Call| match call.to {
-            Target::Direct(to) if region.calls_middle(to, builder.ends[call.block.0 as usize]) => {
+            Target::Direct(to) if region.calls_middle(to, builder.flow.ends[call.block.0 as usize]) => {
                 Some(Problem::CallsMiddle { to }).filter(|_| !is_entry(to))
             }
             _ => None,
         };
-        let problems: Vec<Problem> = builder.calls.iter().filter_map(calls_middle).collect();
+        let problems: Vec<Problem> = builder.flow.calls.iter().filter_map(calls_middle).collect();
         builder.problems.extend(problems);
         let thrown = builder.exceptions(&region);
         let (loops, live_in, live_out) = builder.solve(&blocks, &entries, &thrown, space);
-        Func {
+        let Builder { flow, problems, .. } = builder;
+        let func = Func {
             entry,
             found_by: region.found_by,
             parts: region.parts.into(),
             changes: blocks.iter().fold(RegSet::EMPTY, |set, block| set | block.effects.writes),
             blocks: numbered.into(),
-            edges: builder.edges.into(),
-            exits: builder.exits.into(),
-            calls: builder.calls.into(),
+            edges: flow.edges.as_slice().into(),
+            exits: flow.exits.as_slice().into(),
+            calls: flow.calls.as_slice().into(),
             entries: entries.into(),
             tables: region.cfg.tables.into(),
             loops,
-            problems: builder.problems.into(),
+            problems: problems.into(),
             never_returns: region.noreturn,
             live_in,
             live_out,
-        }
+        };
+        space.flow = flow;
+        func
     }
 
     fn find(&self, at: Svma) -> Option<BlockId> {
-        self.starts.binary_search(&at).ok().map(|i| BlockId(i as u32))
+        self.flow.starts.binary_search(&at).ok().map(|i| BlockId(i as u32))
     }
 
     fn end_block(&mut self, from: BlockId, block: &RegionBlock, returns: bool, jumps: &RegionCfg) {
         let next = block.end_address();
         match block.end {
-            End::Fall => self.flow(from, next, EdgeKind::Fall),
+            End::Fall => self.lead(from, next, EdgeKind::Fall),
             End::Jump(to) => self.jump(from, block.to, to, EdgeKind::Jump),
             End::Branch(taken) => {
                 self.jump(from, block.to, taken, EdgeKind::Taken);
-                self.flow(from, next, EdgeKind::Fall);
+                self.lead(from, next, EdgeKind::Fall);
             }
             End::Repeat => {
-                jumps.tops_of(block).for_each(|first| self.flow(from, first, EdgeKind::Repeat));
-                self.flow(from, next, EdgeKind::Fall);
+                jumps.tops_of(block).for_each(|first| self.lead(from, first, EdgeKind::Repeat));
+                self.lead(from, next, EdgeKind::Fall);
             }
             End::Call(to) => {
-                self.calls.push(Call { block: from, to, returns });
+                self.flow.calls.push(Call { block: from, to, returns });
                 if returns {
-                    self.flow(from, next, EdgeKind::CallReturn);
+                    self.lead(from, next, EdgeKind::CallReturn);
                 } else {
-                    self.exits.push(Exit { from, kind: ExitKind::NoReturn });
+                    self.flow.exits.push(Exit { from, kind: ExitKind::NoReturn });
                 }
             }
             End::Tables => {
@@ -183,38 +187,38 @@ impl Builder<'_> {
                 targets.extend(jumps.labels.iter().filter(|(jump, _)| range.contains(jump)).map(|(_, to)| *to));
                 targets.sort_unstable();
                 targets.dedup();
-                targets.into_iter().for_each(|to| self.flow(from, to, EdgeKind::Table));
+                targets.into_iter().for_each(|to| self.lead(from, to, EdgeKind::Table));
             }
-            End::Return => self.exits.push(Exit { from, kind: ExitKind::Return }),
-            End::Stop => self.exits.push(Exit { from, kind: ExitKind::Stop }),
-            End::Slot(slot) => self.exits.push(Exit { from, kind: ExitKind::TailCall(Target::Slot(slot)) }),
+            End::Return => self.flow.exits.push(Exit { from, kind: ExitKind::Return }),
+            End::Stop => self.flow.exits.push(Exit { from, kind: ExitKind::Stop }),
+            End::Slot(slot) => self.flow.exits.push(Exit { from, kind: ExitKind::TailCall(Target::Slot(slot)) }),
             End::Pointer if frame_is_gone(self.around.image, block) => {
-                self.exits.push(Exit { from, kind: ExitKind::TailCall(Target::Computed) });
+                self.flow.exits.push(Exit { from, kind: ExitKind::TailCall(Target::Computed) });
             }
             End::Pointer | End::Unresolved => {
-                self.exits.push(Exit { from, kind: ExitKind::Unresolved });
+                self.flow.exits.push(Exit { from, kind: ExitKind::Unresolved });
                 self.problems.push(Problem::UnresolvedJump { at: last_insn(self.around.image, block) });
             }
             End::Bad(at) => {
-                self.exits.push(Exit { from, kind: ExitKind::Bad(at) });
+                self.flow.exits.push(Exit { from, kind: ExitKind::Bad(at) });
                 self.problems.push(Problem::BadInstruction { at });
             }
         }
     }
 
-    /// As [`Builder::flow`], where it is known which block is at the address, or that none is.
+    /// As [`Builder::lead`], where it is known which block is at the address, or that none is.
     fn jump(&mut self, from: BlockId, to: u32, at: Svma, kind: EdgeKind) {
         match to {
             NO_BLOCK => self.leave(from, at, kind),
-            to => self.edges.push(Edge { from, to: BlockId(to), kind }),
+            to => self.flow.edges.push(Edge { from, to: BlockId(to), kind }),
         }
     }
 
-    fn flow(&mut self, from: BlockId, at: Svma, kind: EdgeKind) {
+    fn lead(&mut self, from: BlockId, at: Svma, kind: EdgeKind) {
         let next = BlockId(from.0 + 1);
-        let follows = self.starts.get(next.0 as usize) == Some(&at);
+        let follows = self.flow.starts.get(next.0 as usize) == Some(&at);
         match if follows { Some(next) } else { self.find(at) } {
-            Some(to) => self.edges.push(Edge { from, to, kind }),
+            Some(to) => self.flow.edges.push(Edge { from, to, kind }),
             None => self.leave(from, at, kind),
         }
     }
@@ -228,15 +232,15 @@ impl Builder<'_> {
             EdgeKind::Fall | EdgeKind::CallReturn | EdgeKind::Repeat => ExitKind::RunsInto(at),
             EdgeKind::Jump | EdgeKind::Taken | EdgeKind::Table => ExitKind::TailCall(Target::Direct(at)),
         };
-        if !self.around.is_in_region(at) {
+        if self.around.index.containing(at).is_none() {
             self.problems.push(Problem::RunsOut { at });
         }
-        self.exits.push(Exit { from, kind });
+        self.flow.exits.push(Exit { from, kind });
     }
 
     /// Does control also come from elsewhere to the block behind this one?
     fn is_entered_behind(&self, block: BlockId, entries: &[BlockId]) -> bool {
-        self.find(self.ends[block.0 as usize]).is_some_and(|behind| entries.contains(&behind))
+        self.find(self.flow.ends[block.0 as usize]).is_some_and(|behind| entries.contains(&behind))
     }
 
     /// From each call that a landing pad is for, to the pad.
@@ -250,9 +254,9 @@ impl Builder<'_> {
             let Some(fde) = image.fde_at(part.start).filter(|fde| fde.lsda.is_some()) else { continue };
             for site in image.landing_pads(fde) {
                 let Some(pad) = self.find(site.pad) else { continue };
-                let first = self.calls.partition_point(|call| self.ends[call.block.0 as usize] <= site.start);
-                let inside = |call: &&Call| self.ends[call.block.0 as usize] - site.start <= site.len;
-                let calls = self.calls[first..].iter().take_while(inside).map(|call| (call.block.0, pad.0));
+                let first = self.flow.calls.partition_point(|call| self.flow.ends[call.block.0 as usize] <= site.start);
+                let inside = |call: &&Call| self.flow.ends[call.block.0 as usize] - site.start <= site.len;
+                let calls = self.flow.calls[first..].iter().take_while(inside).map(|call| (call.block.0, pad.0));
                 thrown.extend(calls.filter(|(call, pad)| call != pad));
             }
         }
@@ -269,7 +273,7 @@ impl Builder<'_> {
         let isa = self.around.image.isa();
         let facts = isa.facts();
         space.pairs.clear();
-        space.pairs.extend(self.edges.iter().map(|edge| (edge.from.0, edge.to.0)));
+        space.pairs.extend(self.flow.edges.iter().map(|edge| (edge.from.0, edge.to.0)));
         space.pairs.extend(thrown);
         space.graph.rebuild(blocks.len(), &space.pairs);
         // A landing pad inside a loop is not another way into the loop: control comes from the loop's own calls.
@@ -283,7 +287,7 @@ impl Builder<'_> {
         space.boundary.clear();
         space.boundary.resize(blocks.len(), RegSet::EMPTY);
         let callee = call_effects(isa);
-        for call in &self.calls {
+        for call in &self.flow.calls {
             let i = call.block.0 as usize;
             space.effects[i] = space.effects[i].then(callee);
             // An exception may take the preserved registers to a landing pad.
@@ -291,7 +295,7 @@ impl Builder<'_> {
                 space.boundary[i] |= facts.abi.preserved;
             }
         }
-        for exit in &self.exits {
+        for exit in &self.flow.exits {
             let kind = match exit.kind {
                 ExitKind::Return => liveness::Exit::Return,
                 ExitKind::TailCall(_) => liveness::Exit::TailCall,

@@ -1,7 +1,6 @@
 //! The blocks of a region, and where control goes between them.
 
 use std::cmp::Ordering;
-use std::ops::ControlFlow;
 
 use lancet_isa::{Effects, Insn, Svma, Target};
 
@@ -33,7 +32,7 @@ pub(super) struct RegionBlock {
     pub(super) insns: u32,
     pub(super) effects: Effects,
     pub(super) end: End,
-    /// The block that a jump or a taken branch leads to, or [`NO_BLOCK`] of this region. See [`RegionCfg::link`].
+    /// The block that a jump or a taken branch leads to, or [`NO_BLOCK`] of this region.
     pub(super) to: u32,
 }
 
@@ -99,13 +98,33 @@ impl RegionCfg {
         self.blocks[low..high].binary_search_by_key(&at, |block| block.start).ok().map(|i| low + i)
     }
 
-    /// Looks up where jumps lead, after blocks were added. What was known before is a good guess.
-    pub(super) fn link(&mut self) {
+    /// Adds blocks, which are sorted by address. The numbers of blocks that jumps know are as if the new ones stood behind the
+    /// others. Where a jump knows none, it is looked up.
+    pub(super) fn add_blocks(&mut self, new: &[RegionBlock]) {
+        let old = std::mem::take(&mut self.blocks);
+        let mut merged: Vec<RegionBlock> = Vec::with_capacity(old.len() + new.len());
+        let mut numbers: Vec<u32> = Vec::with_capacity(old.len() + new.len());
+        let mut numbers_of_new: Vec<u32> = Vec::with_capacity(new.len());
+        let mut rest = &old[..];
+        for block in new.iter().map(Some).chain([None]) {
+            let count = block.map_or(rest.len(), |block| rest.partition_point(|other| other.start <= block.start));
+            let (before, behind) = rest.split_at(count);
+            let first = merged.len() as u32;
+            numbers.extend(first..first + count as u32);
+            merged.extend_from_slice(before);
+            rest = behind;
+            numbers_of_new.extend(block.map(|_| merged.len() as u32));
+            merged.extend(block);
+        }
+        numbers.append(&mut numbers_of_new);
+        self.blocks = merged;
         for i in 0..self.blocks.len() {
             let block = &self.blocks[i];
             let (End::Jump(to) | End::Branch(to)) = block.end else { continue };
-            let likely = if block.to == NO_BLOCK { i + 1 } else { block.to as usize };
-            self.blocks[i].to = self.block_near(likely, to).map_or(NO_BLOCK, |to| to as u32);
+            self.blocks[i].to = match numbers.get(block.to as usize) {
+                Some(number) => *number,
+                None => self.block_near(i + 1, to).map_or(NO_BLOCK, |to| to as u32),
+            };
         }
     }
 
@@ -143,42 +162,6 @@ impl RegionCfg {
         if !stays {
             self.successors(block, see);
         }
-    }
-
-    /// Makes a block start at an instruction in the middle of one, where none [overlap](Self::overlaps); `false` if there
-    /// is none. Where the indirect jumps go does not change: they are followed backwards from block to block, not from
-    /// entries.
-    pub(super) fn split(&mut self, image: &Image, at: Svma) -> bool {
-        let Some(i) = self.blocks.partition_point(|block| block.start <= at).checked_sub(1) else { return false };
-        let block = &self.blocks[i];
-        let code = image.bytes(block.start, u64::from(block.len)).unwrap_or(&[]);
-        if at >= block.end_address() {
-            return false;
-        }
-        let mut head =
-            RegionBlock { len: 0, insns: 0, effects: Effects::default(), end: End::Fall, to: NO_BLOCK, ..*block };
-        let mut tail = RegionBlock { start: at, ..head };
-        (tail.end, tail.to) = (block.end, block.to);
-        let mut on_boundary = false;
-        // The block decoded before.
-        let _ = image.isa().decode(code, block.start, &mut |insn| {
-            on_boundary |= insn.at == at;
-            let half = if insn.at < at { &mut head } else { &mut tail };
-            half.len += u32::from(insn.len);
-            half.insns += 1;
-            half.effects = half.effects.then(insn.effects);
-            ControlFlow::Continue(())
-        });
-        if on_boundary {
-            if self.followed.binary_search(&head.start).is_ok()
-                && let Err(place) = self.followed.binary_search(&at)
-            {
-                self.followed.insert(place, at);
-            }
-            self.blocks[i] = head;
-            self.blocks.insert(i + 1, tail);
-        }
-        on_boundary
     }
 
     /// Shows each address that control may reach from a block, outside the region too.

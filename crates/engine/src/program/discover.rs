@@ -69,8 +69,6 @@ pub(super) struct Region {
     pub(super) dirty: bool,
     /// Entries that lead to code that was not read yet.
     pub(super) pending: Vec<Svma>,
-    /// Blocks were added, and not linked yet.
-    pub(super) is_longer: bool,
     /// Must be analysed again once nothing else is new.
     pub(super) stale: bool,
     /// What can run of it has changed since its outflows were followed.
@@ -111,7 +109,6 @@ impl Region {
             named_noreturn: false,
             dirty: true,
             pending: Vec::new(),
-            is_longer: false,
             stale: false,
             fresh: true,
             unlinked: false,
@@ -186,7 +183,7 @@ impl Region {
 
     /// Has it a jump that another look could resolve?
     pub(super) fn has_open_jump(&self, image: &Image) -> bool {
-        self.cfg.blocks.iter().any(|block| match block.end {
+        self.links.ways_out().map(|number| &self.cfg.blocks[number]).any(|block| match block.end {
             End::Unresolved => true,
             End::Pointer => !frame_is_gone(image, block),
             _ => false,
@@ -374,8 +371,13 @@ impl Discovery<'_> {
         let behind_trap = |region: &Region, number: usize| {
             let block = &region.cfg.blocks[number];
             let at = block.end_address();
+            let next = region.cfg.blocks.get(number + 1).map(|next| next.start);
+            // Most are followed by code that something leads to.
+            if next == Some(at) {
+                return None;
+            }
             let fde = image.fde_at(at).filter(|fde| fde.contains(block.start))?;
-            let next = region.cfg.blocks.get(number + 1).map_or(fde.end(), |next| next.start.min(fde.end()));
+            let next = next.map_or(fde.end(), |next| next.min(fde.end()));
             let is_left_over = at < next && region.contains(at) && index.starting_at(at).is_none();
             (is_left_over && !is_padding(image, at, next)).then_some(at)
         };

@@ -11,6 +11,7 @@ use std::ops::ControlFlow;
 
 use lancet_isa::{Effects, Flow, Insn, Svma, Target};
 
+use super::additions::Additions;
 use super::blocks::{End, NO_BLOCK, RegionBlock, RegionCfg, note_mentions};
 use super::discover::Region;
 use super::func::Part;
@@ -21,11 +22,12 @@ use super::region::Surroundings;
 pub(super) fn extend_group(group: &mut [(u32, &mut Region)], around: &Surroundings<'_>, index: &Index) {
     let mut work: Vec<usize> = (0..group.len()).filter(|i| !group[*i].1.pending.is_empty()).collect();
     let mut outside = Vec::new();
+    let mut additions: Vec<Option<Additions>> = group.iter().map(|_| None).collect();
     while let Some(i) = work.pop() {
         let region = &mut *group[i].1;
         let pending = std::mem::take(&mut region.pending);
-        region.stale |= extend(&mut region.cfg, around, &region.parts, &pending, &mut outside) == Extended::Stale;
-        region.is_longer = true;
+        let new = additions[i].get_or_insert_default();
+        region.stale |= extend(&mut region.cfg, new, around, &region.parts, &pending, &mut outside) == Extended::Stale;
         for to in outside.drain(..) {
             let Some((number, false)) = index.place_of(to) else { continue };
             let Ok(into) = group.binary_search_by_key(&number, |(number, _)| *number) else { continue };
@@ -34,10 +36,10 @@ pub(super) fn extend_group(group: &mut [(u32, &mut Region)], around: &Surroundin
             }
         }
     }
-    for (_, region) in group.iter_mut().filter(|(_, region)| region.is_longer) {
-        region.is_longer = false;
+    for ((_, region), new) in group.iter_mut().zip(additions) {
+        let Some(new) = new else { continue };
         region.cfg.mentions.sort_unstable();
-        region.cfg.link();
+        new.join(&mut region.cfg);
         region.read();
     }
 }
@@ -49,9 +51,10 @@ enum Extended {
     Stale,
 }
 
-/// Adds what control reaches from `entries`, and tells where it goes `outside`. Blocks are not linked yet.
+/// Finds the `new` blocks that control reaches from `entries`, and tells where it goes `outside`.
 fn extend(
     cfg: &mut RegionCfg,
+    new: &mut Additions,
     around: &Surroundings<'_>,
     parts: &[Part],
     entries: &[Svma],
@@ -64,7 +67,10 @@ fn extend(
     let mut extended = Extended::Fully;
     let mut work: Vec<(Svma, From)> = entries.iter().map(|at| (*at, From::Elsewhere)).collect();
     while let Some((at, from)) = work.pop() {
-        let known = cfg.block_at(at).is_some() || cfg.split(around.image, at);
+        let before = new.block_before(cfg, at);
+        let is_inside_another = before.is_some_and(|block| block.end_address() > at);
+        let known =
+            before.is_some_and(|block| block.start == at) || is_inside_another && new.split(cfg, around.image, at);
         if known {
             if from == From::Inside && cfg.followed.binary_search(&at).is_ok() {
                 extended = Extended::Stale;
@@ -75,13 +81,11 @@ fn extend(
             outside.push(at);
             continue;
         };
-        let next = cfg.blocks.partition_point(|block| block.start < at);
-        let is_inside_another = next > 0 && cfg.blocks[next - 1].end_address() > at;
-        let limit = cfg.blocks.get(next).map_or(part.end, |block| block.start.min(part.end));
+        let limit = new.first_behind(cfg, at).map_or(part.end, |next| next.min(part.end));
         match decode(around, at, limit, &mut cfg.mentions) {
             Some(block) if !is_inside_another => {
                 see_successors(around, &block, &mut |to| work.push((to, From::Inside)));
-                cfg.blocks.insert(next, block);
+                new.add(block);
             }
             _ => return Extended::Stale,
         }

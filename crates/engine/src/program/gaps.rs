@@ -23,19 +23,17 @@ impl Discovery<'_> {
             let i = gaps.partition_point(|(start, _)| *start <= at);
             i > 0 && at < gaps[i - 1].1
         };
-        let mut found: Vec<Svma> = Vec::new();
-        for reloc in self.image.relocations() {
-            if let RelocKind::Relative(to) = reloc.kind {
-                found.push(to);
-            }
-        }
         let wanted = |at: Svma| in_gap(at) || labels.binary_search(&at).is_ok();
+        let relocated = self.image.relocations().par_iter().filter_map(|reloc| match reloc.kind {
+            RelocKind::Relative(to) => Some(to).filter(|to| wanted(*to)),
+            _ => None,
+        });
+        let mut found: Vec<Svma> = relocated.collect();
         if !self.image.kind().is_position_independent() {
             found.extend(self.words_in_data(&wanted));
         }
         let mentioned = self.regions.par_iter().flat_map_iter(|region| Self::constants_in_code(region, &wanted));
         found.par_extend(mentioned);
-        found.retain(|at| wanted(*at));
         found.sort_unstable();
         found.dedup();
         let seed = |start| Seed { start, end: None, found_by: FoundBy::Pointer, part: false, referenced: true };

@@ -10,6 +10,7 @@ use lancet_isa::Svma;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use super::additions::Additions;
 use super::blocks::{End, RegionBlock, RegionCfg};
 use super::discover::{Discovery, Region};
 use super::func::{Part, Problem};
@@ -33,6 +34,7 @@ pub(super) fn grow_tables(image: &Image, stops: &[Svma], parts: &[Part], cfg: &m
     let is_target = |at: Svma| is_in(parts, at) || is_nowhere(image, parts, at);
     let mut unread = Vec::new();
     let mut has_grown = false;
+    let mut new = Additions::default();
     let mut tables = std::mem::take(&mut cfg.tables);
     for table in tables.iter_mut().filter(|table| table.may_go_on()) {
         if next_target(image, table, table.end(), &is_target).is_none() {
@@ -52,10 +54,10 @@ pub(super) fn grow_tables(image: &Image, stops: &[Svma], parts: &[Part], cfg: &m
         while stop.is_none_or(|stop| end < stop)
             && let Some(to) = next_target(image, table, end, &is_target)
         {
-            let is_block = cfg.block_at(to).is_some();
-            let next = cfg.blocks.partition_point(|block| block.start <= to);
-            let is_in_block = next > 0 && cfg.blocks[next - 1].end_address() > to;
-            if is_in_block && !is_block && (cfg.overlaps || !cfg.split(image, to)) {
+            let before = new.block_before(cfg, to);
+            let is_block = before.is_some_and(|block| block.start == to);
+            let is_in_block = before.is_some_and(|block| block.end_address() > to);
+            if is_in_block && !is_block && (cfg.overlaps || !new.split(cfg, image, to)) {
                 break;
             }
             let is_code = !is_nowhere(image, parts, to);
@@ -74,10 +76,10 @@ pub(super) fn grow_tables(image: &Image, stops: &[Svma], parts: &[Part], cfg: &m
         }
     }
     cfg.tables = tables;
+    new.join(cfg);
     if !has_grown {
         return Growth::None;
     }
-    cfg.link();
     if has_loose_ends(parts, cfg) {
         return Growth::Unclear;
     }

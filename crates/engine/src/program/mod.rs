@@ -9,6 +9,7 @@
 //! them ([`Program::insns`]). Addresses are as stated in the file.
 
 mod active;
+mod additions;
 mod adopt;
 mod assemble;
 mod blocks;

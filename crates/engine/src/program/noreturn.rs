@@ -126,6 +126,11 @@ impl Links {
         }
     }
 
+    /// The blocks that end in a jump out of the region, or that nobody knows the end of.
+    pub(super) fn ways_out(&self) -> impl Iterator<Item = usize> {
+        self.ways_out.iter().map(|(block, _)| *block as usize)
+    }
+
     /// The regions that it leads to.
     fn targets(&self) -> impl Iterator<Item = u32> {
         self.calls.iter().chain(&self.ways_out).filter_map(|(_, leads)| match leads {

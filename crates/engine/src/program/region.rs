@@ -569,7 +569,7 @@ impl<'a> Builder<'a, '_> {
         RegionCfg { blocks, overlaps, tables, labels, repeats, followed, mentions: kept }
     }
 
-    /// See [`RegionCfg::link`].
+    /// Tells jumps the numbers of the blocks that they lead to.
     fn link(&mut self, blocks: &mut [RegionBlock]) {
         for (block, number) in blocks.iter().zip(LEADER + 1..) {
             if let Some(offset) = self.offset(block.start) {
