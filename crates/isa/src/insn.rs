@@ -31,8 +31,13 @@ impl Mentions {
         Mentions([memory, immediate])
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = Svma> {
+    pub fn iter(self) -> impl Iterator<Item = Svma> {
         self.0.into_iter().filter(|at| *at != Svma(0))
+    }
+
+    /// Those that may be addresses in code that runs wherever it is loaded: not the immediates.
+    pub fn movable(self) -> Mentions {
+        Mentions([self.0[0], Svma(0)])
     }
 }
 

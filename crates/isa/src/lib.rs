@@ -99,6 +99,10 @@ pub trait Semantic: Send + Sync {
     /// May an instruction in `code` call the system? A quick look at the bytes: it may say yes too often.
     fn may_call_system(&self, code: &[u8]) -> bool;
 
+    /// Shows addresses that instructions in `code`, whose first byte is at `at`, may take. A quick look at the bytes: it may
+    /// miss some, and show what is none.
+    fn likely_addresses(&self, code: &[u8], at: Svma, visit: &mut dyn FnMut(Svma));
+
     /// Does nothing, and compilers pad with it (`nop` in all its forms, `int3` between functions).
     fn is_padding(&self, code: &[u8], at: Svma) -> bool;
 }

@@ -225,9 +225,15 @@ impl RegionCfg {
     }
 }
 
+/// What may be addresses among the constants of an instruction.
+pub(super) fn mentioned(image: &Image, insn: &Insn) -> impl Iterator<Item = Svma> {
+    let is_movable = image.kind().is_position_independent();
+    (if is_movable { insn.mentions.movable() } else { insn.mentions }).iter()
+}
+
 /// Adds what an instruction mentions, if it is in the image.
 pub(super) fn note_mentions(image: &Image, insn: &Insn, mentions: &mut Vec<(Svma, Svma)>) {
-    for to in insn.mentions.iter() {
+    for to in mentioned(image, insn) {
         if image.bytes(to, 1).is_some() {
             mentions.push((insn.at, to));
         }

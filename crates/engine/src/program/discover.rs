@@ -382,9 +382,8 @@ impl Discovery<'_> {
             (is_left_over && !is_padding(image, at, next)).then_some(at)
         };
         let behind_traps = |region: &Region| -> Vec<Svma> {
-            let stops = |number: &usize| region.reached[*number] && region.cfg.blocks[*number].end == End::Stop;
-            let numbers = (0..region.cfg.blocks.len()).filter(stops);
-            numbers.filter_map(|number| behind_trap(region, number)).collect()
+            let numbers = region.links.traps.iter().map(|number| *number as usize);
+            numbers.filter(|number| region.reached[*number]).filter_map(|number| behind_trap(region, number)).collect()
         };
         let found = self.regions.par_iter().enumerate().map(|(i, region)| (i as u32, behind_traps(region)));
         let found: Vec<(u32, Vec<Svma>)> = found.filter(|(_, behind)| !behind.is_empty()).collect();

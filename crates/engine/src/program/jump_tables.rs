@@ -44,6 +44,30 @@ pub(super) const MAX_ENTRIES: u64 = 1 << 16;
 /// No structure with a label in it is larger.
 const MAX_STRIDE: u64 = 128;
 
+/// How far to read tables whose size no check tells. The code that the first entries lead to mentions most of what stands
+/// behind a table, so there is no hurry.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Depth {
+    /// A few entries: a compiler makes no smaller tables.
+    Sure,
+    /// To where something else seems to begin.
+    Likely,
+    /// As far as their content makes sense.
+    All,
+}
+
+impl Depth {
+    pub(super) fn next(self) -> Option<Depth> {
+        match self {
+            Depth::Sure => Some(Depth::Likely),
+            Depth::Likely => Some(Depth::All),
+            Depth::All => None,
+        }
+    }
+}
+
+const SURE_ENTRIES: u64 = 4;
+
 /// The blocks that an indirect jump is looked at in.
 pub(super) struct View<'a> {
     pub(super) isa: &'static dyn Isa,
@@ -55,8 +79,10 @@ pub(super) struct View<'a> {
     pub(super) stops: &'a [Svma],
     /// The first of more such addresses behind one; they are dear to find.
     pub(super) data_behind: &'a dyn Fn(Svma) -> Option<Svma>,
-    /// How many entries to read at most of tables whose size no check tells, and whether one had more.
-    pub(super) entries: u64,
+    /// ... and of places where something may begin, going by the bytes of code that was not decoded yet.
+    pub(super) likely_behind: &'a dyn Fn(Svma) -> Option<Svma>,
+    /// How far to read tables whose size no check tells, and whether one may go on behind.
+    pub(super) depth: Depth,
     pub(super) has_more: Cell<bool>,
     pub(super) computed: &'a Computed,
 }
@@ -649,6 +675,12 @@ impl View<'_> {
                 (stops.into_iter().flatten().min(), Bound::Masked)
             }
         };
+        let pause = match self.depth {
+            _ if span.by == Limit::Check => None,
+            Depth::Sure => Some(at + SURE_ENTRIES * shape.scale),
+            Depth::Likely => (self.likely_behind)(at),
+            Depth::All => None,
+        };
         // What leads into the function somewhere is no array of pointers to functions.
         let is_label = |i| {
             let target = self.read_entry(shape, at + i * shape.scale);
@@ -661,13 +693,13 @@ impl View<'_> {
         let mut targets = Vec::new();
         let mut bound = whole;
         for i in 0..count {
-            if span.by != Limit::Check && i >= self.entries {
+            let entry = at + i.wrapping_mul(shape.scale);
+            let past_stop = stop.is_some_and(|stop| entry >= stop);
+            if !past_stop && pause.is_some_and(|pause| entry >= pause) {
                 self.has_more.set(true);
                 bound = Bound::Content;
                 break;
             }
-            let entry = at + i.wrapping_mul(shape.scale);
-            let past_stop = stop.is_some_and(|stop| entry >= stop);
             match self.read_entry(shape, entry) {
                 Some(target) if !past_stop && is_target(target, by) => targets.push(target),
                 _ => {

@@ -56,6 +56,8 @@ pub(super) struct Links {
     ways_out: Box<[(u32, Leads)]>,
     /// Blocks that lead to, or call, what is not the start of a known region.
     pub(super) elsewhere: Box<[u32]>,
+    /// Blocks that end in a trap.
+    pub(super) traps: Box<[u32]>,
 }
 
 /// What is known of calls before any code was read.
@@ -71,6 +73,7 @@ struct Growing {
     calls: Vec<(u32, Leads)>,
     ways_out: Vec<(u32, Leads)>,
     elsewhere: Vec<u32>,
+    traps: Vec<u32>,
 }
 
 impl Links {
@@ -79,6 +82,7 @@ impl Links {
         found.calls.clear();
         found.ways_out.clear();
         found.elsewhere.clear();
+        found.traps.clear();
         for (block, i) in region.cfg.blocks.iter().zip(0..) {
             match block.end {
                 End::Call(to) => {
@@ -102,7 +106,8 @@ impl Links {
                 }
                 End::Slot(slot) => found.ways_out.push((i, Leads::through_slot(slots, index, slot))),
                 End::Return | End::Pointer | End::Unresolved => found.ways_out.push((i, Leads::Returning)),
-                End::Stop | End::Bad(_) => {}
+                End::Stop => found.traps.push(i),
+                End::Bad(_) => {}
                 End::Fall | End::Jump(_) | End::Branch(_) | End::Repeat | End::Tables => {
                     let mut all_known = true;
                     region.cfg.ways_out(i as usize, &mut |to| {
@@ -123,6 +128,7 @@ impl Links {
             calls: found.calls.as_slice().into(),
             ways_out: found.ways_out.as_slice().into(),
             elsewhere: found.elsewhere.as_slice().into(),
+            traps: found.traps.as_slice().into(),
         }
     }
 

@@ -13,11 +13,11 @@ use std::ops::{ControlFlow, Range};
 
 use lancet_isa::{Effects, Flow, Insn, Isa, Reader, Svma, Target};
 
-use super::blocks::{End, NO_BLOCK, RegionBlock, RegionCfg, note_mentions};
+use super::blocks::{End, NO_BLOCK, RegionBlock, RegionCfg, mentioned, note_mentions};
 use super::bounds::Limit;
 use super::exits::Exits;
 use super::func::Part;
-use super::jump_tables::{Bound, MAX_ENTRIES, View, first_behind, is_nowhere};
+use super::jump_tables::{Bound, Depth, View, first_behind, is_nowhere};
 use super::jumps::Jumps;
 use super::scratch::{LEADER, NO_LEADER, Run, Scratch, clear_insns};
 use super::ways::{Blocks, Via};
@@ -77,6 +77,7 @@ fn analyse_in(scratch: &mut Scratch, around: &Surroundings<'_>, spec: &RegionSpe
         readers: slices.iter().map(|slice| isa.reader(slice.code, slice.start)).collect(),
         slices,
         data: RefCell::default(),
+        likely: OnceCell::new(),
         read: Vec::new(),
         pads: OnceCell::new(),
         scratch,
@@ -95,12 +96,12 @@ fn analyse_in(scratch: &mut Scratch, around: &Surroundings<'_>, spec: &RegionSpe
     cfg
 }
 
-/// So many entries are read of every table before more of one whose size no check tells: the code that they lead to mentions
-/// most of what stands behind it. A compiler makes no smaller tables.
-const SURE_ENTRIES: u64 = 4;
-
 /// How often a region is read anew because a table turned out to be shorter: tables behind tables behind tables.
 const MAX_RESTARTS: usize = 3;
+
+/// In a part that is larger, no more than this is searched for what it is likely to mention: without a stated end, it may be
+/// megabytes of other code.
+const MAX_SEARCHED: usize = 1 << 20;
 
 /// Between the offsets of two parts; no instruction of any kind is longer.
 const GAP: usize = 16;
@@ -110,16 +111,15 @@ const GAP: usize = 16;
 struct Look {
     /// At all of them, or only at those that were not resolved.
     again: bool,
-    /// How many entries to read of tables whose size no check tells.
-    entries: u64,
+    depth: Depth,
 }
 
-/// What a look at the indirect jumps has changed, and how many entries to read from then on.
+/// What a look at the indirect jumps has changed, and how far to read tables from then on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Progress {
     Nothing,
-    NewWays(u64),
-    NewCode(u64),
+    NewWays(Depth),
+    NewCode(Depth),
 }
 
 /// The code of one part, and the offset of its first byte.
@@ -147,6 +147,7 @@ struct Builder<'a, 's> {
     /// Of the slices.
     readers: Vec<Box<dyn Reader + 'a>>,
     data: RefCell<Data>,
+    likely: OnceCell<Vec<Svma>>,
     /// The tables whose size no check tells, as far as they were read.
     read: Vec<Range<Svma>>,
     /// Which instructions may throw to which landing pads.
@@ -161,7 +162,7 @@ impl<'a> Builder<'a, '_> {
         spec.entries.iter().for_each(|at| self.add_leader(*at));
         let mut jumps = Jumps::default();
         // Code behind a table may lead to another way into its jump: once nothing is new, all are looked at again.
-        let mut look = Look { again: true, entries: SURE_ENTRIES };
+        let mut look = Look { again: true, depth: Depth::Sure };
         loop {
             self.decode_all();
             if self.scratch.jumps.is_empty() {
@@ -169,8 +170,8 @@ impl<'a> Builder<'a, '_> {
             }
             look = match self.resolve_indirect(&mut jumps, look) {
                 Progress::Nothing => return jumps,
-                Progress::NewWays(entries) => Look { again: true, entries },
-                Progress::NewCode(entries) => Look { again: false, entries },
+                Progress::NewWays(depth) => Look { again: true, depth },
+                Progress::NewCode(depth) => Look { again: false, depth },
             };
         }
     }
@@ -186,14 +187,35 @@ impl<'a> Builder<'a, '_> {
         let mut data = self.data.borrow_mut();
         let insns = &self.scratch.insns;
         if data.of < insns.len() {
-            let mentioned = insns[data.of..].iter().flat_map(|insn| insn.mentions.iter());
-            let is_data = |at: &Svma| self.offset(*at).is_none() && self.around.image.bytes(*at, 1).is_some();
-            data.found.extend(mentioned.filter(is_data));
+            let mentioned = insns[data.of..].iter().flat_map(|insn| mentioned(self.around.image, insn));
+            data.found.extend(mentioned.filter(|at| self.is_data(*at)));
             data.found.sort();
             data.found.dedup();
             data.of = insns.len();
         }
         first_behind(&data.found, at)
+    }
+
+    /// Data that the region seems to mention, code that was not decoded yet included; sorted.
+    fn likely_data(&self) -> &[Svma] {
+        self.likely.get_or_init(|| {
+            let mut found = Vec::new();
+            for slice in &self.slices {
+                let code = &slice.code[..slice.code.len().min(MAX_SEARCHED)];
+                self.isa.likely_addresses(code, slice.start, &mut |at| {
+                    if self.is_data(at) {
+                        found.push(at);
+                    }
+                });
+            }
+            found.sort_unstable();
+            found
+        })
+    }
+
+    /// Outside the region, but in the file?
+    fn is_data(&self, at: Svma) -> bool {
+        self.offset(at).is_none() && self.around.image.bytes(at, 1).is_some()
     }
 
     /// Leaves the large buffers zeroed, at a cost in proportion to what was used of them.
@@ -460,7 +482,8 @@ impl<'a> Builder<'a, '_> {
             ways: &self.scratch.ways,
             stops: self.around.stops,
             data_behind: &|at| self.data_behind(at),
-            entries: look.entries,
+            likely_behind: &|at| first_behind(self.likely_data(), at),
+            depth: look.depth,
             has_more: Cell::new(false),
             computed: &self.scratch.computed,
         };
@@ -483,16 +506,16 @@ impl<'a> Builder<'a, '_> {
             all_followed |= all;
             let has_more_ways = jumps.ways() > known;
             if jumps.targets().any(is_new) {
-                break Progress::NewCode(view.entries);
+                break Progress::NewCode(view.depth);
             }
-            if has_more_ways && (!all || view.entries > look.entries) {
-                break Progress::NewWays(view.entries);
+            if has_more_ways && (!all || view.depth > look.depth) {
+                break Progress::NewWays(view.depth);
             }
             // Nothing has changed, so more can be looked at as it is.
             if !all {
                 all = true;
-            } else if view.has_more.get() && view.entries < MAX_ENTRIES {
-                view.entries = MAX_ENTRIES;
+            } else if let Some(next) = view.depth.next().filter(|_| view.has_more.get()) {
+                view.depth = next;
             } else {
                 break Progress::Nothing;
             }

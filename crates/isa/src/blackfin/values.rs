@@ -49,6 +49,9 @@ impl Semantic for Blackfin {
         true
     }
 
+    /// Addresses are loaded in halves, which bytes alone do not tell from numbers.
+    fn likely_addresses(&self, _: &[u8], _: Svma, _: &mut dyn FnMut(Svma)) {}
+
     fn is_padding(&self, code: &[u8], at: Svma) -> bool {
         decode(code, at.0 as u32).is_ok_and(|insn| insn.ops().all(|op| matches!(op, Op::Nop | Op::Mnop)))
     }

@@ -49,6 +49,18 @@ impl Semantic for X86_64 {
         code.windows(2).any(|pair| matches!(pair, [0x0f, 0x05 | 0x34] | [0xcd, _]))
     }
 
+    fn likely_addresses(&self, code: &[u8], at: Svma, visit: &mut dyn FnMut(Svma)) {
+        // lea disp32(%rip), ...
+        const LEA: u8 = 0x8d;
+        for place in memchr::memchr_iter(LEA, code) {
+            let [mod_rm, a, b, c, d] = *code.get(place + 1..).and_then(<[u8]>::first_chunk).unwrap_or(&[0; 5]);
+            if mod_rm & 0xc7 == 0x05 {
+                let displacement = i32::from_le_bytes([a, b, c, d]);
+                visit(Svma((at + place as u64 + 6).0.wrapping_add(displacement as u64)));
+            }
+        }
+    }
+
     fn is_padding(&self, code: &[u8], at: Svma) -> bool {
         let Ok(insn) = one(code, at) else { return false };
         match insn.mnemonic() {
