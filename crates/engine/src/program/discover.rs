@@ -31,7 +31,7 @@ use super::region::{self, RegionSpec, Surroundings};
 use super::seeds::{self, Seed};
 use crate::image::{Cfa, Image};
 
-/// How many functions on either side are asked for the data that they mention.
+/// Functions are asked in groups of so many, with the group on either side, for the data that they mention.
 const NEIGHBOURS: usize = 64;
 
 /// How often tables are looked at again because others were found. Each time, fewer change.
@@ -501,7 +501,7 @@ impl Discovery<'_> {
                 }
             };
             match of {
-                Blocks::All => (0..region.cfg.blocks.len()).for_each(see),
+                Blocks::All => region.links.blocks().for_each(see),
                 Blocks::LeadingElsewhere => region.links.elsewhere.iter().for_each(|number| see(*number as usize)),
             }
             flows.sort_by_key(|flow| (flow.to, flow.kind as u8));
@@ -602,30 +602,28 @@ impl Discovery<'_> {
     /// Data that code mentions and that an open table seems to run into. The data of one source file stands together,
     /// as its code does, so only the functions around are asked.
     fn data_behind_open_tables(&self) -> Vec<Svma> {
-        let open = self.regions.par_iter().enumerate().flat_map_iter(|(i, region)| {
+        let open = |region: &Region| {
             let is_joined = region.parts.len() > 1;
-            region.open_tables().map(move |table| {
+            let range = |table: &JumpTable| {
                 // What was found before a part was joined may have ended at an entry that leads there.
                 let end = if is_joined { first_behind(&self.stops, table.at) } else { None };
-                (i, table.at + 1..end.unwrap_or(table.end()))
-            })
-        });
-        // With the number of their region; sorted by it.
-        let open: Vec<(usize, Range<Svma>)> = open.collect();
-        let around = |i: usize, region: &Region| {
-            let first = open.partition_point(|(of, _)| of + NEIGHBOURS <= i);
-            let behind = open.partition_point(|(of, _)| *of <= i + NEIGHBOURS);
-            let near = &open[first..behind];
-            if near.is_empty() {
-                return Vec::new();
-            }
-            let near = union(near.iter().map(|(_, range)| range.clone()).collect());
-            Self::constants_in_code(region, &|at| {
+                table.at + 1..end.unwrap_or(table.end())
+            };
+            region.open_tables().map(range).collect::<Vec<_>>()
+        };
+        let neighbours = self.regions.par_chunks(NEIGHBOURS);
+        let open: Vec<Vec<Range<Svma>>> =
+            neighbours.map(|regions| regions.iter().flat_map(|region| open(region)).collect()).collect();
+        let mentioned_in = |(i, regions): (usize, &[Box<Region>])| {
+            let near = open[i.saturating_sub(1)..(i + 2).min(open.len())].concat();
+            let near = union(near);
+            let is_near = |at: Svma| {
                 let next = near.partition_point(|range| range.start <= at);
                 next > 0 && at < near[next - 1].end
-            })
+            };
+            regions.iter().flat_map(|region| Self::constants_in_code(region, &is_near)).collect::<Vec<Svma>>()
         };
-        self.regions.par_iter().enumerate().flat_map_iter(|(i, region)| around(i, region)).collect()
+        self.regions.par_chunks(NEIGHBOURS).enumerate().flat_map_iter(mentioned_in).collect()
     }
 }
 

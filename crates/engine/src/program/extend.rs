@@ -9,7 +9,7 @@
 
 use std::ops::ControlFlow;
 
-use lancet_isa::{Effects, Flow, Insn, Svma, Target};
+use lancet_isa::{Effects, Flow, Insn, Reader, Svma, Target};
 
 use super::additions::Additions;
 use super::blocks::{End, NO_BLOCK, RegionBlock, RegionCfg, note_mentions};
@@ -17,6 +17,7 @@ use super::discover::Region;
 use super::func::Part;
 use super::index::Index;
 use super::region::Surroundings;
+use crate::image::Image;
 
 /// Reads what is pending in the regions of a group, given with their numbers and sorted by them.
 pub(super) fn extend_group(group: &mut [(u32, &mut Region)], around: &Surroundings<'_>, index: &Index) {
@@ -65,6 +66,7 @@ fn extend(
         return Extended::Stale;
     }
     let mut extended = Extended::Fully;
+    let mut readers: Vec<Option<Box<dyn Reader>>> = parts.iter().map(|_| None).collect();
     let mut work: Vec<(Svma, From)> = entries.iter().map(|at| (*at, From::Elsewhere)).collect();
     while let Some((at, from)) = work.pop() {
         let before = new.block_before(cfg, at);
@@ -77,12 +79,17 @@ fn extend(
             }
             continue;
         }
-        let Some(part) = parts.iter().find(|part| part.contains(at)) else {
+        let Some(number) = parts.iter().position(|part| part.contains(at)) else {
             outside.push(at);
             continue;
         };
+        let part = &parts[number];
         let limit = new.first_behind(cfg, at).map_or(part.end, |next| next.min(part.end));
-        match decode(around, at, limit, &mut cfg.mentions) {
+        let code = around.image.bytes_from(part.start).unwrap_or_default();
+        let code = &code[..code.len().min(usize::try_from(part.size()).unwrap_or(usize::MAX))];
+        let reader = readers[number].get_or_insert_with(|| around.image.isa().reader(code, part.start));
+        let offset = (at - part.start) as usize;
+        match decode(around.image, reader.as_mut(), offset, at, limit, &mut cfg.mentions) {
             Some(block) if !is_inside_another => {
                 see_successors(around, &block, &mut |to| work.push((to, From::Inside)));
                 new.add(block);
@@ -100,17 +107,28 @@ enum From {
     Inside,
 }
 
-/// The block at an address, which ends at `limit` at the latest. `None`: that needs a look at the whole region.
-fn decode(around: &Surroundings<'_>, at: Svma, limit: Svma, mentions: &mut Vec<(Svma, Svma)>) -> Option<RegionBlock> {
-    let code = around.image.bytes_from(at)?;
-    let len = usize::try_from(limit - at).unwrap_or(usize::MAX).min(code.len());
+/// The block at an address, which the reader has at an offset, and which ends at `limit` at the latest. `None`: that needs a
+/// look at the whole region.
+fn decode(
+    image: &Image,
+    reader: &mut dyn Reader,
+    offset: usize,
+    at: Svma,
+    limit: Svma,
+    mentions: &mut Vec<(Svma, Svma)>,
+) -> Option<RegionBlock> {
     let mut block =
         RegionBlock { start: at, len: 0, insns: 0, effects: Effects::default(), end: End::Fall, to: NO_BLOCK };
-    let decoded = around.image.isa().decode(&code[..len], at, &mut |insn| {
+    let mut is_cut = false;
+    let decoded = reader.decode_from(offset, &mut |insn| {
+        if insn.end() > limit {
+            is_cut = insn.at < limit;
+            return ControlFlow::Break(());
+        }
         block.len += u32::from(insn.len);
         block.insns += 1;
         block.effects = block.effects.then(insn.effects);
-        note_mentions(around.image, insn, mentions);
+        note_mentions(image, insn, mentions);
         if !insn.flow.ends_block() {
             return ControlFlow::Continue(());
         }
@@ -118,7 +136,7 @@ fn decode(around: &Surroundings<'_>, at: Svma, limit: Svma, mentions: &mut Vec<(
         ControlFlow::Break(())
     });
     // Something that does not decode, or that is cut off by the limit, is not followed here.
-    let is_whole = decoded.is_ok() && block.insns > 0 && block.end != End::Unresolved;
+    let is_whole = decoded.is_ok() && !is_cut && block.insns > 0 && block.end != End::Unresolved;
     is_whole.then_some(block)
 }
 

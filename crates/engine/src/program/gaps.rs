@@ -23,7 +23,10 @@ impl Discovery<'_> {
             let i = gaps.partition_point(|(start, _)| *start <= at);
             i > 0 && at < gaps[i - 1].1
         };
-        let wanted = |at: Svma| in_gap(at) || labels.binary_search(&at).is_ok();
+        // Most pointers lead to data.
+        let code = self.image.code_ranges();
+        let in_code = |at: Svma| code.iter().any(|range| range.contains(at));
+        let wanted = |at: Svma| in_code(at) && (in_gap(at) || labels.binary_search(&at).is_ok());
         let relocated = self.image.relocations().par_iter().filter_map(|reloc| match reloc.kind {
             RelocKind::Relative(to) => Some(to).filter(|to| wanted(*to)),
             _ => None,

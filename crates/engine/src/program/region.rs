@@ -559,13 +559,16 @@ impl<'a> Builder<'a, '_> {
         // They were found in the order of jumps.
         self.scratch.runs.sort_unstable_by_key(|run| run.offset);
         for run in &self.scratch.runs {
+            let insns = &self.scratch.insns[run.insns.clone()];
             let mut offset = run.offset;
-            let mut first = run.insns.start;
-            for i in run.insns.clone() {
-                offset += u32::from(self.scratch.insns[i].len);
-                note_mentions(self.around.image, &self.scratch.insns[i], &mut mentions);
-                if i + 1 == run.insns.end || self.scratch.leader_at[offset as usize] != NO_LEADER {
-                    blocks.push(self.build(first..i + 1, offset, &jumps));
+            let mut first = 0;
+            let mut effects = Effects::default();
+            for (i, insn) in insns.iter().enumerate() {
+                offset += u32::from(insn.len);
+                effects = effects.then(insn.effects);
+                note_mentions(self.around.image, insn, &mut mentions);
+                if i + 1 == insns.len() || self.scratch.leader_at[offset as usize] != NO_LEADER {
+                    blocks.push(self.build(&insns[first..=i], std::mem::take(&mut effects), offset, &jumps));
                     first = i + 1;
                 }
             }
@@ -607,10 +610,8 @@ impl<'a> Builder<'a, '_> {
     }
 
     /// A block of these instructions, which ends at an offset.
-    fn build(&self, insns: Range<usize>, end: u32, jumps: &Jumps) -> RegionBlock {
-        let insns = &self.scratch.insns[insns];
+    fn build(&self, insns: &[Insn], effects: Effects, end: u32, jumps: &Jumps) -> RegionBlock {
         let (first, last) = (&insns[0], &insns[insns.len() - 1]);
-        let effects = insns.iter().fold(Effects::default(), |effects, insn| effects.then(insn.effects));
         let end = if self.closes_loop(last.at) {
             End::Repeat
         } else if last.flow.ends_block() {
