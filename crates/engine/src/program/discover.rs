@@ -473,7 +473,8 @@ impl Discovery<'_> {
                 let block = &region.cfg.blocks[number];
                 let mut add = |to: Svma, kind| {
                     if kind == OutflowKind::Call || !region.contains(to) {
-                        flows.push(Outflow { from: i, to, kind, into: None });
+                        let into = self.containing(to).map(|into| into as u32);
+                        flows.extend(Some(Outflow { from: i, to, kind, into }).filter(&useful));
                     }
                 };
                 let jumps_out = block.to == NO_BLOCK;
@@ -501,13 +502,11 @@ impl Discovery<'_> {
                 }
             };
             match of {
-                Blocks::All => region.links.blocks().for_each(see),
+                Blocks::All => (0..region.cfg.blocks.len()).for_each(see),
                 Blocks::LeadingElsewhere => region.links.elsewhere.iter().for_each(|number| see(*number as usize)),
             }
             flows.sort_by_key(|flow| (flow.to, flow.kind as u8));
             flows.dedup_by_key(|flow| (flow.to, flow.kind as u8));
-            flows.iter_mut().for_each(|flow| flow.into = self.containing(flow.to).map(|into| into as u32));
-            flows.retain(&useful);
             flows
         };
         match active {

@@ -137,12 +137,6 @@ impl Links {
         self.ways_out.iter().map(|(block, _)| *block as usize)
     }
 
-    /// All blocks that call what has an address, or leave the region; some more than once.
-    pub(super) fn blocks(&self) -> impl Iterator<Item = usize> {
-        let calling = self.calls.iter().map(|(block, _)| *block as usize);
-        calling.chain(self.ways_out()).chain(self.elsewhere.iter().map(|block| *block as usize))
-    }
-
     /// The regions that it leads to.
     fn targets(&self) -> impl Iterator<Item = u32> {
         self.calls.iter().chain(&self.ways_out).filter_map(|(_, leads)| match leads {
