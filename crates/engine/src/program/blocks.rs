@@ -32,11 +32,14 @@ pub(super) struct RegionBlock {
     pub(super) insns: u32,
     pub(super) effects: Effects,
     pub(super) end: End,
-    /// The block that a jump or a taken branch leads to, or [`NO_BLOCK`] of this region.
+    /// The block that a jump or a taken branch leads to, or [`NO_BLOCK`] of this region. For a call: [`NOT_FOLLOWED`], if what
+    /// stands behind it was not read because of it.
     pub(super) to: u32,
 }
 
 pub(super) const NO_BLOCK: u32 = u32::MAX;
+/// When the call was read, it was known not to come back.
+pub(super) const NOT_FOLLOWED: u32 = 0;
 
 /// How a block ends. Addresses may lie outside the region, except where said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +104,9 @@ impl RegionCfg {
     /// Adds blocks, which are sorted by address. The numbers of blocks that jumps know are as if the new ones stood behind the
     /// others. Where a jump knows none, it is looked up.
     pub(super) fn add_blocks(&mut self, new: &[RegionBlock]) {
+        if new.is_empty() {
+            return;
+        }
         let old = std::mem::take(&mut self.blocks);
         let mut merged: Vec<RegionBlock> = Vec::with_capacity(old.len() + new.len());
         let mut numbers: Vec<u32> = Vec::with_capacity(old.len() + new.len());

@@ -14,6 +14,7 @@ use std::ops::Range;
 
 use lancet_isa::{Svma, Target};
 use rayon::prelude::*;
+use rustc_hash::FxHashSet;
 
 use super::active::Active;
 use super::blocks::{End, NO_BLOCK, RegionBlock, RegionCfg};
@@ -427,8 +428,10 @@ impl Discovery<'_> {
             let i = split.partition_point(|(part, _)| part.start <= at);
             i > 0 && split[i - 1].0.contains(at) && by >= split[i - 1].1
         };
-        let (noreturn, slots) = (&self.noreturn, &self.slots);
-        let comes_back = |to: Svma| index.starting_at(to).is_none_or(|to| !noreturn[to as usize]);
+        let slots = &self.slots;
+        let never = self.regions.iter().zip(&self.noreturn).filter(|(_, never)| **never);
+        let never: FxHashSet<Svma> = never.map(|(region, _)| region.start()).collect();
+        let comes_back = |to: Svma| !never.contains(&to);
         let returns = |to: Target| match to {
             Target::Direct(to) => comes_back(to),
             Target::Slot(slot) => !slots.never_return(slot) && slots.own(slot).is_none_or(comes_back),

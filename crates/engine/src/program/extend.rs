@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use lancet_isa::{Effects, Flow, Insn, Reader, Svma, Target};
 
 use super::additions::Additions;
-use super::blocks::{End, NO_BLOCK, RegionBlock, RegionCfg, note_mentions};
+use super::blocks::{End, NO_BLOCK, NOT_FOLLOWED, RegionBlock, RegionCfg, note_mentions};
 use super::discover::Region;
 use super::func::Part;
 use super::index::Index;
@@ -90,8 +90,11 @@ fn extend(
         let reader = readers[number].get_or_insert_with(|| around.image.isa().reader(code, part.start));
         let offset = (at - part.start) as usize;
         match decode(around.image, reader.as_mut(), offset, at, limit, &mut cfg.mentions) {
-            Some(block) if !is_inside_another => {
-                see_successors(around, &block, &mut |to| work.push((to, From::Inside)));
+            Some(mut block) if !is_inside_another => {
+                if matches!(block.end, End::Call(to) if !(around.returns)(to)) {
+                    block.to = NOT_FOLLOWED;
+                }
+                see_successors(&block, &mut |to| work.push((to, From::Inside)));
                 new.add(block);
             }
             _ => return Extended::Stale,
@@ -153,7 +156,7 @@ fn end_of(insn: &Insn) -> End {
     }
 }
 
-fn see_successors(around: &Surroundings<'_>, block: &RegionBlock, see: &mut dyn FnMut(Svma)) {
+fn see_successors(block: &RegionBlock, see: &mut dyn FnMut(Svma)) {
     match block.end {
         End::Fall => see(block.end_address()),
         End::Jump(to) => see(to),
@@ -161,7 +164,7 @@ fn see_successors(around: &Surroundings<'_>, block: &RegionBlock, see: &mut dyn 
             see(taken);
             see(block.end_address());
         }
-        End::Call(to) if (around.returns)(to) => see(block.end_address()),
+        End::Call(_) if block.to != NOT_FOLLOWED => see(block.end_address()),
         _ => {}
     }
 }

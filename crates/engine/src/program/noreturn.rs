@@ -12,7 +12,7 @@ use lancet_isa::{Svma, Target};
 use rayon::prelude::*;
 
 use super::active::Active;
-use super::blocks::End;
+use super::blocks::{End, NOT_FOLLOWED};
 use super::discover::{Discovery, Region, is_padding};
 use super::exits::Exits;
 use super::index::Index;
@@ -270,16 +270,19 @@ impl Region {
         let blocks = self.cfg.blocks.len();
         self.returning.clear();
         self.returning.resize(blocks, true);
-        let mut all_return = true;
+        // Ways into code that was read may be forgotten again: entries of tables, and entries of parts.
+        let may_be_cut_off = !self.cfg.followed.is_empty() || self.parts.len() > 1;
+        let mut as_read = true;
         for (block, leads) in &self.links.calls {
             let returns = leads.returns(noreturn);
             self.returning[*block as usize] = returns;
-            all_return &= returns;
+            let was_followed = || may_be_cut_off || self.cfg.blocks[*block as usize].to != NOT_FOLLOWED;
+            as_read &= returns || !was_followed();
         }
         reached.clear();
-        reached.resize(blocks, all_return);
-        // Decoding followed every call: where all return, everything found can run.
-        if !all_return {
+        reached.resize(blocks, as_read);
+        // Where all calls come back that were followed, everything found can run.
+        if !as_read {
             self.cfg.reach(self.all_entries(), &self.returning, reached);
         }
         if self.reached != *reached {

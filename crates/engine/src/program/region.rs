@@ -13,7 +13,7 @@ use std::ops::{ControlFlow, Range};
 
 use lancet_isa::{Effects, Flow, Insn, Isa, Reader, Svma, Target};
 
-use super::blocks::{End, NO_BLOCK, RegionBlock, RegionCfg, mentioned, note_mentions};
+use super::blocks::{End, NO_BLOCK, NOT_FOLLOWED, RegionBlock, RegionCfg, mentioned, note_mentions};
 use super::bounds::Limit;
 use super::exits::Exits;
 use super::func::Part;
@@ -621,8 +621,12 @@ impl<'a> Builder<'a, '_> {
         } else {
             End::Fall
         };
+        let to = match last.flow {
+            Flow::Call(to) if !(self.around.returns)(to) || self.scratch.is_last_call(last) => NOT_FOLLOWED,
+            _ => NO_BLOCK,
+        };
         let len = (last.end() - first.at) as u32;
-        RegionBlock { start: first.at, len, insns: insns.len() as u32, effects, end, to: NO_BLOCK }
+        RegionBlock { start: first.at, len, insns: insns.len() as u32, effects, end, to }
     }
 
     fn end_of(&self, insn: &Insn, jumps: &Jumps) -> End {

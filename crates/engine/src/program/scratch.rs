@@ -121,6 +121,11 @@ impl Scratch {
         }
     }
 
+    /// Is it one of [`Scratch::last_calls`]?
+    pub(super) fn is_last_call(&self, call: &Insn) -> bool {
+        self.last_calls.iter().any(|last| self.insns[*last].at == call.at)
+    }
+
     /// Notes which instruction leads to a leader.
     pub(super) fn add_source(&mut self, offset: u32, insn: usize, via: Via) {
         let last = &mut self.source_at[offset as usize];
