@@ -35,6 +35,10 @@ impl Mentions {
         self.0.into_iter().filter(|at| *at != Svma(0))
     }
 
+    pub fn is_empty(self) -> bool {
+        self.0 == [Svma(0); 2]
+    }
+
     /// Those that may be addresses in code that runs wherever it is loaded: not the immediates.
     pub fn movable(self) -> Mentions {
         Mentions([self.0[0], Svma(0)])

@@ -105,6 +105,9 @@ pub trait Semantic: Send + Sync {
 
     /// Does nothing, and compilers pad with it (`nop` in all its forms, `int3` between functions).
     fn is_padding(&self, code: &[u8], at: Svma) -> bool;
+
+    /// How many bytes at the start of `code` are [such](Self::is_padding) instructions.
+    fn padding(&self, code: &[u8], at: Svma) -> usize;
 }
 
 pub trait Isa: Decode + Semantic {

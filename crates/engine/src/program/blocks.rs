@@ -238,7 +238,12 @@ pub(super) fn mentioned(image: &Image, insn: &Insn) -> impl Iterator<Item = Svma
 }
 
 /// Adds what an instruction mentions, if it is in the image.
+#[inline]
 pub(super) fn note_mentions(image: &Image, insn: &Insn, mentions: &mut Vec<(Svma, Svma)>) {
+    // Most mention nothing.
+    if insn.mentions.is_empty() {
+        return;
+    }
     for to in mentioned(image, insn) {
         if image.bytes(to, 1).is_some() {
             mentions.push((insn.at, to));

@@ -695,14 +695,5 @@ pub(super) fn is_padding(image: &Image, from: Svma, to: Svma) -> bool {
     if code.iter().all(|byte| *byte == 0) {
         return true;
     }
-    let isa = image.isa();
-    let mut at = 0;
-    while at < code.len() {
-        let here = from + at as u64;
-        match lancet_isa::decode_one(isa, &code[at..], here) {
-            Ok(insn) if isa.is_padding(&code[at..], here) => at += usize::from(insn.len),
-            _ => return false,
-        }
-    }
-    true
+    image.isa().padding(code, from) == code.len()
 }

@@ -187,7 +187,8 @@ impl<'a> Builder<'a, '_> {
         let mut data = self.data.borrow_mut();
         let insns = &self.scratch.insns;
         if data.of < insns.len() {
-            let mentioned = insns[data.of..].iter().flat_map(|insn| mentioned(self.around.image, insn));
+            let mentioning = insns[data.of..].iter().filter(|insn| !insn.mentions.is_empty());
+            let mentioned = mentioning.flat_map(|insn| mentioned(self.around.image, insn));
             data.found.extend(mentioned.filter(|at| self.is_data(*at)));
             data.found.sort();
             data.found.dedup();
@@ -308,12 +309,13 @@ impl<'a> Builder<'a, '_> {
     /// Decodes up to where control leaves for good, or to something decoded before.
     fn decode_from(&mut self, from: u32) {
         let slice = self.slice(from);
-        let Slice { start, base, .. } = self.slices[slice];
+        let Slice { start, base, code } = self.slices[slice];
+        let end = base + code.len() as u32;
         let first = self.scratch.insns.len();
         let mut readers = std::mem::take(&mut self.readers);
         // What fails to decode is found again, as a gap behind the last instruction, when blocks are built.
         let _ = readers[slice]
-            .decode_from((from - base) as usize, &mut |insn| self.take(insn, base + (insn.at - start) as u32));
+            .decode_from((from - base) as usize, &mut |insn| self.take(insn, base + (insn.at - start) as u32, end));
         self.readers = readers;
         let scratch = &mut *self.scratch;
         if scratch.insns.len() > first {
@@ -323,8 +325,9 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Adds the instruction at an offset, and tells whether control runs on behind it to something that was not decoded yet.
-    fn take(&mut self, insn: &Insn, offset: u32) -> ControlFlow<()> {
+    /// Adds the instruction at an offset of a part, which ends at another, and tells whether control runs on behind it to
+    /// something that was not decoded yet.
+    fn take(&mut self, insn: &Insn, offset: u32, end: u32) -> ControlFlow<()> {
         let scratch = &mut *self.scratch;
         let slot = &mut scratch.at_offset[offset as usize];
         if *slot != 0 {
@@ -358,7 +361,10 @@ impl<'a> Builder<'a, '_> {
         if !goes_on {
             return ControlFlow::Break(());
         }
-        self.add_leader(insn.end());
+        let next = offset + u32::from(insn.len);
+        if next < end {
+            self.scratch.lead(next);
+        }
         ControlFlow::Continue(())
     }
 

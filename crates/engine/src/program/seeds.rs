@@ -85,11 +85,8 @@ pub(super) fn collect(image: &Image) -> Vec<Seed> {
 
 /// Symbols that compilers and post-link optimizers give to the less likely parts of a function.
 pub(super) fn is_cold_name(name: &str) -> bool {
-    let is_numbered = |suffix: &str| match name.rfind(suffix) {
-        Some(at) => name[at + suffix.len()..].trim_start_matches('.').chars().all(|c| c.is_ascii_digit()),
-        None => false,
-    };
-    is_numbered(".cold") || is_numbered(".warm")
+    let unnumbered = name.trim_end_matches(|c: char| c == '.' || c.is_ascii_digit());
+    unnumbered.ends_with(".cold") || unnumbered.ends_with(".warm")
 }
 
 /// Named as linkers name the sections of their stubs. (Without section headers the stubs are found as call targets.)

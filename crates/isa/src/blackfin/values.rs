@@ -53,7 +53,18 @@ impl Semantic for Blackfin {
     fn likely_addresses(&self, _: &[u8], _: Svma, _: &mut dyn FnMut(Svma)) {}
 
     fn is_padding(&self, code: &[u8], at: Svma) -> bool {
-        decode(code, at.0 as u32).is_ok_and(|insn| insn.ops().all(|op| matches!(op, Op::Nop | Op::Mnop)))
+        self.padding(code, at) > 0
+    }
+
+    fn padding(&self, code: &[u8], at: Svma) -> usize {
+        let mut len = 0;
+        while let Some(code) = code.get(len..)
+            && let Ok(insn) = decode(code, (at.0 as u32).wrapping_add(len as u32))
+            && insn.ops().all(|op| matches!(op, Op::Nop | Op::Mnop))
+        {
+            len += usize::from(insn.len);
+        }
+        len
     }
 }
 

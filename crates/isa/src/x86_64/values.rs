@@ -1,6 +1,6 @@
 //! What the common integer instructions compute, for slicing.
 
-use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
 use super::X86_64;
 use super::decode::{fixed_address, one};
@@ -62,24 +62,32 @@ impl Semantic for X86_64 {
     }
 
     fn is_padding(&self, code: &[u8], at: Svma) -> bool {
-        let Ok(insn) = one(code, at) else { return false };
-        match insn.mnemonic() {
-            Mnemonic::Nop | Mnemonic::Fnop | Mnemonic::Int3 => true,
-            // `xchg %ax,%ax`, and `lea 0(%rsi),%rsi` as older assemblers pad.
-            Mnemonic::Xchg | Mnemonic::Mov if insn.op_count() == 2 => {
-                insn.op0_kind() == OpKind::Register
-                    && insn.op1_kind() == OpKind::Register
-                    && insn.op0_register() == insn.op1_register()
-                    && !insn.op0_register().is_gpr32()
-            }
-            Mnemonic::Lea => {
-                insn.op0_register() == insn.memory_base()
-                    && insn.memory_index() == Register::None
-                    && insn.memory_displacement64() == 0
-                    && insn.op0_register().is_gpr64()
-            }
-            _ => false,
+        one(code, at).is_ok_and(|insn| pads(&insn))
+    }
+
+    fn padding(&self, code: &[u8], at: Svma) -> usize {
+        let decoder = Decoder::with_ip(64, code, at.0, DecoderOptions::NONE);
+        decoder.into_iter().take_while(|insn| !insn.is_invalid() && pads(insn)).map(|insn| insn.len()).sum()
+    }
+}
+
+fn pads(insn: &Instruction) -> bool {
+    match insn.mnemonic() {
+        Mnemonic::Nop | Mnemonic::Fnop | Mnemonic::Int3 => true,
+        // `xchg %ax,%ax`, and `lea 0(%rsi),%rsi` as older assemblers pad.
+        Mnemonic::Xchg | Mnemonic::Mov if insn.op_count() == 2 => {
+            insn.op0_kind() == OpKind::Register
+                && insn.op1_kind() == OpKind::Register
+                && insn.op0_register() == insn.op1_register()
+                && !insn.op0_register().is_gpr32()
         }
+        Mnemonic::Lea => {
+            insn.op0_register() == insn.memory_base()
+                && insn.memory_index() == Register::None
+                && insn.memory_displacement64() == 0
+                && insn.op0_register().is_gpr64()
+        }
+        _ => false,
     }
 }
 
