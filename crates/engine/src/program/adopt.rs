@@ -14,7 +14,7 @@ use rustc_hash::FxHashSet;
 
 use super::FoundBy;
 use super::active::Active;
-use super::blocks::{NO_BLOCK, RegionBlock};
+use super::blocks::{End, NO_BLOCK, RegionBlock};
 use super::discover::{Blocks, Discovery, Outflow, OutflowKind, Region};
 
 /// How a region is reached from others, calls aside.
@@ -194,8 +194,8 @@ fn join(function: &mut Region, mut part: Region) {
     function.reached.clear();
     function.returning.clear();
     let first = function.cfg.blocks.len() as u32;
-    let is_known = |block: &&mut RegionBlock| block.to != NO_BLOCK;
-    part.cfg.blocks.iter_mut().filter(is_known).for_each(|block| block.to += first);
+    let jumps = |block: &&mut RegionBlock| matches!(block.end, End::Jump(_) | End::Branch(_)) && block.to != NO_BLOCK;
+    part.cfg.blocks.iter_mut().filter(jumps).for_each(|block| block.to += first);
     function.cfg.add_blocks(&part.cfg.blocks);
     function.cfg.tables.append(&mut part.cfg.tables);
     function.cfg.labels.append(&mut part.cfg.labels);

@@ -11,9 +11,9 @@ use super::func::{Block, BlockId, Call, Edge, EdgeKind, Exit, ExitKind, Func, Pa
 use super::graph::Graph;
 use super::growth::tables_that_may_go_on;
 use super::index::Index;
-use super::jump_tables::is_nowhere;
 use super::liveness::{self, Liveness};
 use super::loops::LoopForest;
+use super::table::is_nowhere;
 use crate::image::Image;
 
 /// Turns regions into functions, giving the regions' memory back on the way.

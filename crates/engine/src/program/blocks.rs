@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use lancet_isa::{Effects, Insn, Svma, Target};
 
-use super::jump_tables::JumpTable;
+use super::table::JumpTable;
 use crate::image::Image;
 
 #[derive(Debug, Default)]
@@ -248,5 +248,25 @@ pub(super) fn note_mentions(image: &Image, insn: &Insn, mentions: &mut Vec<(Svma
         if image.bytes(to, 1).is_some() {
             mentions.push((insn.at, to));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn jump(start: u64, target: u64, to: u32) -> RegionBlock {
+        let (effects, end) = (Effects::default(), End::Jump(Svma(target)));
+        RegionBlock { start: Svma(start), len: 2, insns: 1, effects, end, to }
+    }
+
+    #[test]
+    fn jumps_know_their_blocks_once_others_have_joined() {
+        let blocks = vec![jump(0x10, 0x30, 1), jump(0x30, 0x10, 0), jump(0x50, 0x20, NO_BLOCK)];
+        let mut cfg = RegionCfg { blocks, ..RegionCfg::default() };
+        // The first of the new ones is number 3 until then.
+        cfg.add_blocks(&[jump(0x20, 0x60, 4), jump(0x60, 0x50, 2), jump(0x62, 0x90, NO_BLOCK)]);
+        let found: Vec<(u64, u32)> = cfg.blocks.iter().map(|block| (block.start.0, block.to)).collect();
+        assert_eq!(found, [(0x10, 2), (0x20, 4), (0x30, 0), (0x50, 1), (0x60, 3), (0x62, NO_BLOCK)]);
     }
 }

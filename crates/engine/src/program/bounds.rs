@@ -9,7 +9,7 @@ use lancet_isa::value::{Expr, Place, Relation};
 use lancet_isa::{Reg, RegSet};
 
 use super::expr::{Linear, upper_bound, visit};
-use super::jump_tables::MAX_ENTRIES;
+use super::table::MAX_ENTRIES;
 
 /// An expression, and what it depends on.
 #[derive(Clone)]

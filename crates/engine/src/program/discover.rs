@@ -25,11 +25,11 @@ use super::func::{FoundBy, Part};
 use super::groups::Groups;
 use super::growth::{Growth, grow_tables};
 use super::index::Index;
-use super::jump_tables::{Bound, JumpTable, first_behind, is_nowhere};
 use super::never::{self, Slots};
 use super::noreturn::{Dependents, Links};
 use super::region::{self, RegionSpec, Surroundings};
 use super::seeds::{self, Seed};
+use super::table::{Bound, JumpTable, first_behind, is_nowhere};
 use crate::image::{Cfa, Image};
 
 /// Functions are asked in groups of so many, with the group on either side, for the data that they mention.

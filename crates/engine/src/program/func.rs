@@ -3,8 +3,8 @@
 use lancet_isa::{RegSet, Svma, Target};
 
 use super::graph::Graph;
-use super::jump_tables::JumpTable;
 use super::loops::LoopForest;
+use super::table::JumpTable;
 
 /// An index into [`Program::funcs`](super::Program::funcs).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -14,7 +14,7 @@ use super::additions::Additions;
 use super::blocks::{End, RegionBlock, RegionCfg};
 use super::discover::{Discovery, Region};
 use super::func::{Part, Problem};
-use super::jump_tables::{Bound, JumpTable, first_behind, is_nowhere};
+use super::table::{Bound, JumpTable, first_behind, is_nowhere};
 use crate::image::Image;
 
 /// What came of it.

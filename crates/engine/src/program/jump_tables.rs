@@ -23,7 +23,7 @@ use rustc_hash::FxHashMap;
 use super::bounds::{Condition, Limit, Needs, Span, Term, bounded, masked};
 use super::constants::Constants;
 use super::expr::{Linear, Substituted, any_part, extend, simplify, substitute, upper_bound};
-use super::func::Part;
+use super::table::{Bound, JumpTable, MAX_ENTRIES, first_behind, read_entry};
 use super::ways::{Blocks, Via, Ways};
 use crate::image::Image;
 
@@ -39,8 +39,6 @@ const MAX_INDEX_DEPTH: usize = 32;
 const MAX_INDEX_DEPTH_IN_MEMORY: usize = 8;
 /// Conditions remembered on a path.
 const MAX_CONDITIONS: usize = 8;
-/// No switch has more entries.
-pub(super) const MAX_ENTRIES: u64 = 1 << 16;
 /// No structure with a label in it is larger.
 const MAX_STRIDE: u64 = 128;
 
@@ -130,69 +128,6 @@ impl<'a> View<'a> {
         };
         Rc::clone(self.computed.0.borrow_mut().entry(place).or_insert_with(compute))
     }
-}
-
-/// A table that a jump reads its target from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JumpTable {
-    /// The jump instruction.
-    pub jump: Svma,
-    /// Address of the first entry that the jump can use.
-    pub at: Svma,
-    pub entry_bytes: u8,
-    /// From one entry to the next: more than its bytes in an array of structures.
-    pub stride: u8,
-    /// What a relative entry is added to; `None`: entries are addresses.
-    pub base: Option<Svma>,
-    /// One for each entry, in order. Where no value of the index can use an entry, compilers let it lead to the function's
-    /// end: see [`is_nowhere`].
-    pub targets: Box<[Svma]>,
-    pub bound: Bound,
-}
-
-impl JumpTable {
-    /// Does it end where its content does, so that it may turn out to be longer?
-    pub(crate) fn may_go_on(&self) -> bool {
-        matches!(self.bound, Bound::Cut { .. } | Bound::Content)
-    }
-
-    /// The address behind the last entry.
-    pub fn end(&self) -> Svma {
-        self.at + self.targets.len() as u64 * u64::from(self.stride)
-    }
-
-    /// Where the table itself starts, of which the jump may use only a part: offsets are relative to that, or to code.
-    pub(super) fn start(&self, image: &Image) -> Svma {
-        let is_start = |base: &Svma| {
-            let is_near = *base < self.at && self.at - *base < MAX_ENTRIES * u64::from(self.entry_bytes);
-            is_near && !image.is_code(*base)
-        };
-        self.base.filter(is_start).unwrap_or(self.at)
-    }
-
-    /// Where an entry that stands at an address leads.
-    pub(super) fn entry(&self, image: &Image, at: Svma) -> Option<Svma> {
-        read_entry(image, at, self.entry_bytes, self.base)
-    }
-}
-
-/// Is an address the end of a function, as its unwind table states it? LLVM lets entries of a table lead there that are
-/// never used.
-pub(super) fn is_nowhere(image: &Image, parts: &[Part], at: Svma) -> bool {
-    parts.iter().any(|part| image.fde_at(part.start).is_some_and(|fde| fde.start == part.start && fde.end() == at))
-}
-
-/// How the size of a table is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
-    /// Conditions on every path to the jump bound the index.
-    Checked,
-    /// On some path only a mask or the index's width does, and all entries that it allows make sense.
-    Masked,
-    /// Conditions do, but not all entries that they allow lead into the function: the table ends before the first other.
-    Cut { allowed: u32 },
-    /// Nothing does: the table ends where its content stops making sense.
-    Content,
 }
 
 #[derive(Debug)]
@@ -730,26 +665,6 @@ impl View<'_> {
     fn is_pointer(&self, shape: Shape) -> bool {
         shape.entry_bits == self.isa.facts().pointer_bytes * 8
     }
-}
-
-/// The first of `stops`, which are sorted, behind an address.
-pub(super) fn first_behind(stops: &[Svma], at: Svma) -> Option<Svma> {
-    stops.get(stops.partition_point(|stop| *stop <= at)).copied()
-}
-
-/// Where the entry of a table leads: an address, or relative to a base.
-fn read_entry(image: &Image, at: Svma, bytes: u8, base: Option<Svma>) -> Option<Svma> {
-    if bytes == 8 {
-        return image.pointer_at(at);
-    }
-    let mut word = [0; 8];
-    word[..usize::from(bytes)].copy_from_slice(image.bytes(at, u64::from(bytes))?);
-    let word = u64::from_le_bytes(word);
-    Some(match base {
-        Some(base) if bytes == 4 => Svma(base.0.wrapping_add(word as u32 as i32 as i64 as u64)),
-        Some(base) => Svma(base.0.wrapping_add(word)),
-        None => Svma(word),
-    })
 }
 
 /// The registers that are added, unscaled: to a scaled one in the address of a table's entry, and to the entry.

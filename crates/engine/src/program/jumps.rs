@@ -7,7 +7,8 @@
 use lancet_isa::Svma;
 use rustc_hash::FxHashMap;
 
-use super::jump_tables::{self, IsTarget, JumpTable, Origins, Resolution, View};
+use super::jump_tables::{self, IsTarget, Origins, Resolution, View};
+use super::table::JumpTable;
 use super::ways::Via;
 
 #[derive(Default)]

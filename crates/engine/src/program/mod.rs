@@ -38,6 +38,7 @@ mod relied;
 pub mod rounds;
 mod scratch;
 mod seeds;
+mod table;
 mod ways;
 
 use std::ops::ControlFlow;
@@ -46,9 +47,9 @@ use std::sync::Arc;
 use lancet_isa::{Insn, RegSet, Svma};
 
 pub use func::{Block, BlockId, Call, Edge, EdgeId, EdgeKind, Exit, ExitKind, FoundBy, Func, FuncId, Part, Problem};
-pub use jump_tables::{Bound, JumpTable};
 pub use loops::{Loop, LoopForest, LoopId};
 pub use relied::relied_on;
+pub use table::{Bound, JumpTable};
 
 use crate::image::Image;
 

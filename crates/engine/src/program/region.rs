@@ -17,9 +17,10 @@ use super::blocks::{End, NO_BLOCK, NOT_FOLLOWED, RegionBlock, RegionCfg, mention
 use super::bounds::Limit;
 use super::exits::Exits;
 use super::func::Part;
-use super::jump_tables::{Bound, Depth, View, first_behind, is_nowhere};
+use super::jump_tables::{Depth, View};
 use super::jumps::Jumps;
 use super::scratch::{LEADER, NO_LEADER, Run, Scratch, clear_insns};
+use super::table::{Bound, first_behind, is_nowhere};
 use super::ways::{Blocks, Via};
 use crate::image::{Image, LandingPad};
 
