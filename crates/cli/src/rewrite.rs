@@ -8,6 +8,7 @@ use lancet::names;
 use lancet::program::{FuncId, Program};
 use lancet::rewrite::{self, CountOptions, Editor, Sharing};
 use lancet::tools::count::{Counted, Rounds};
+use lancet_sys::allocator;
 use regex::Regex;
 
 use crate::output::Output;
@@ -123,6 +124,7 @@ pub fn run(args: Args, output: &mut Output) -> anyhow::Result<()> {
         }
         return crate::in_place::run(&args.file, &args.output, args.tool, &args.in_place, args.explain, output);
     }
+    allocator::give_back_late();
     let editor = open(&args.file, args.functions.as_ref())?;
     match args.tool {
         Tool::Null => editor.write_null(&args.output)?,
