@@ -41,6 +41,17 @@ enum Format {
     Html,
 }
 
+impl Format {
+    /// Without this nothing can be said in the format.
+    fn needs(self) -> Option<&'static str> {
+        match self {
+            Format::Lcov => Some("source lines"),
+            Format::Fdata => Some("symbols"),
+            _ => None,
+        }
+    }
+}
+
 impl ReportArgs {
     pub fn is_json(&self) -> bool {
         self.json
@@ -58,6 +69,15 @@ impl ReportArgs {
         out: &mut dyn Write,
         text: &Text,
     ) -> anyhow::Result<()> {
+        if let Some(needed) = self.format.needs() {
+            let mut report = Vec::new();
+            self.render(objects, &mut report, text)?;
+            if report.is_empty() {
+                let names: Vec<&str> = objects.iter().map(Counted::name).collect();
+                anyhow::bail!("{}: there is nothing to show in this format: it has no {needed}", names.join(", "));
+            }
+            return self.to_place(out, text, |out, _| out.write_all(&report));
+        }
         self.to_place(out, text, |out, text| {
             if let Some(doubt) = doubt {
                 writeln!(out, "{doubt}")?;

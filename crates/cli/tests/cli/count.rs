@@ -184,6 +184,24 @@ fn formats_for_other_tools() {
 }
 
 #[test]
+fn formats_that_a_stripped_program_has_nothing_for() {
+    let bench = Bench::new();
+    let bare = bench.workshop.compile("tally.c", "bare", &["-O1", "-s"]);
+    let (out, counts) = (bench.path("bare.counting"), bench.path("bare.counts"));
+    lancet([Path::new("rewrite"), &bare, Path::new("-o"), &out]).good();
+    let ran = std::process::Command::new(&out).env("LANCET_COUNTS", &counts).stdin(Stdio::null()).output();
+    assert!(ran.expect("it runs").status.success());
+    for (format, missing) in [("lcov", "source lines"), ("fdata", "symbols")] {
+        let report = bench.path(format);
+        let options = ["report", "--format", format, "-o"].map(Path::new);
+        let line = lancet(options.into_iter().chain([report.as_path(), &counts])).error_line();
+        assert!(line.contains("bare") && line.ends_with(&format!("it has no {missing}")), "{line}");
+        assert!(!report.exists());
+    }
+    bench.report("callgrind", &[&counts]);
+}
+
+#[test]
 fn functions_with_their_counts() {
     let bench = Bench::new();
     let counts = bench.counts("tally.counts");
